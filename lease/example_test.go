@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// A node takes a lease, and writes on the strength of it: never after another has it.
+// A node acquires a lease and commits fenced writes. After the release they fail.
 func Example() {
 	ctx := context.Background()
 	log, err := pebblelog.OpenMemory(nil)

@@ -13,35 +13,52 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Keeper makes a node a member of a cluster, renews its session, watches the other
-// members, and removes those that are silent for longer than their TTL. It is safe
-// for concurrent use.
+// Keeper makes a node a member of a cluster, renews its session, watches the other members, and
+// removes those that are silent for longer than their TTL. Its methods may be called from many
+// goroutines.
+//
+// It has three goroutines. watch follows the bucket and applies its entries to view. keep renews
+// the session and, when it is over, begins the next; it does not run if the keeper only watches.
+// reap removes silent members and leases without an owner.
+//
+//	no session --join--> session --renewal too late, or removed by another member--> no session
+//	session --Close--> closed
+//
+// Between two sessions keep waits until the TTL of the old one has passed, so that work under its
+// leases has the time that the package promises. No lock of a Keeper, Session or view is held while
+// another of them is taken.
 type Keeper struct {
-	self        Member
+	self        Member // without an epoch; without a name if the keeper only watches
 	ttl         time.Duration
-	retryPolicy backoff.Policy // random, so that members do not come all at once; below a tenth of the TTL
+	retryPolicy backoff.Policy // at most a tenth of the TTL; random, so members do not retry all at once
 	bucket      *kv.Bucket[record]
 	log         mainstem.Log
 	logger      *slog.Logger
 	view        *view
-	doubt       chan struct{} // gets a value when an Acquire has failed; holds one
+	doubt       chan struct{} // capacity 1: an Acquire has failed, so reap looks for its lease
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	done   sync.WaitGroup
+	done   sync.WaitGroup // the three goroutines
 
 	mu struct {
 		sync.Mutex
 		session *Session      // nil while there is none
 		changed chan struct{} // closed and replaced when session changes
-		closing bool
+		closing bool          // set by Close, before ctx ends
 	}
 }
 
-// Open joins a cluster and returns when the node is a member and has seen the others.
-// If a member of that name is there, perhaps an earlier life of this node that
-// crashed, it waits until that one has been silent for its TTL; it fails with Exists if it
-// is not. A self without a name only watches: it is no member, and cannot have leases.
+// Open joins a cluster. It returns when the node is a member and the keeper has seen all members
+// and leases that were there before.
+//
+// If another member has the name, it may be an earlier process of this node that has crashed: Open
+// waits until that one has been silent for its TTL. If it renews its session meanwhile, Open fails
+// with Exists ([ErrHeld]). While the log cannot be reached, Open tries again until ctx ends.
+// Options or a member out of range are Invalid. After Open has returned, ctx may end.
+//
+// A self without a name only watches. Such a keeper is no member and cannot acquire leases. It
+// removes silent members like any other.
 func Open(ctx context.Context, log mainstem.Log, self Member, o *Options) (*Keeper, error) {
 	opts, err := o.withDefaults()
 	if err == nil {
@@ -60,14 +77,14 @@ func Open(ctx context.Context, log mainstem.Log, self Member, o *Options) (*Keep
 	k.ctx, k.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	k.done.Go(k.watch)
 	if err := k.begin(ctx); err != nil {
-		_ = k.Close(ctx) // it may have a session, which the others take for over after the TTL if ctx has ended
+		_ = k.Close(ctx) // ends a session, if there is one; if ctx has ended, others remove it after its TTL
 		return nil, err
 	}
 	k.done.Go(k.reap)
 	return k, nil
 }
 
-// begin waits for the first view of the cluster and the first session.
+// begin waits for the first view of the cluster and for the first session.
 func (k *Keeper) begin(ctx context.Context) error {
 	select {
 	case <-k.view.synced:
@@ -86,8 +103,7 @@ func (k *Keeper) begin(ctx context.Context) error {
 	return k.awaitSelf(ctx, s)
 }
 
-// awaitSelf waits until the view shows the session: what Open returns has seen all
-// that was there before it.
+// awaitSelf waits until the view has the session s, and so everything that was written before it.
 func (k *Keeper) awaitSelf(ctx context.Context, s *Session) error {
 	for {
 		changed := k.view.next()
@@ -97,25 +113,25 @@ func (k *Keeper) awaitSelf(ctx context.Context, s *Session) error {
 		select {
 		case <-changed:
 		case <-s.done:
-			return nil // it is lost already, and taken up again in the background
+			return nil // it has ended already; keep begins another
 		case <-ctx.Done():
 			return canceled("join", ctx)
 		}
 	}
 }
 
-// Close leaves the cluster: the session ends, and its leases with it, at once for
-// those who want them. Closing twice is allowed. What was done under leases should
-// have ended before; what goes on is fenced off. If the log cannot be reached, the others find out after the TTL.
+// Close leaves the cluster and waits for the keeper's goroutines. It ends the session with all its
+// leases and deletes their entries, so that other members can have the keys at once. If the log
+// cannot be reached, Close returns the error, and others remove the member after its TTL. Work
+// under the leases should have ended before; later fenced batches fail. Closing twice is allowed.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	again := k.mu.closing
 	k.mu.closing = true
 	k.mu.Unlock()
-	// First the context, then the session: keep would take a session that ends while the
-	// context lasts for one that was lost, and drop it, and leave would not know of it. And
-	// keep begins no session after the context has ended without ending it, so that the one
-	// that is ended here is the last.
+	// The context ends first, then the session. If a session ends before the context, keep takes
+	// it for a lost one and removes it from k.mu, and leave does not delete its entries. A session
+	// that keep begins after the context has ended is ended by keep, so no session is left.
 	k.cancel()
 	if s := k.session(); s != nil && !again {
 		s.end()
@@ -129,22 +145,22 @@ func (k *Keeper) Close(ctx context.Context) error {
 	return k.leave(ctx, s)
 }
 
-// leave removes the records of a session, in one batch if it can.
+// leave deletes the entries of a session, in one batch if that is possible.
 func (k *Keeper) leave(ctx context.Context, s *Session) error {
 	err := k.remove(ctx, s, s.owned())
 	if errors.Is(err, mainstem.ErrConflict) {
-		// A lease may be gone whose Release has not returned yet. The records of leases
-		// mean nothing without that of their session: the others sweep those that stay.
+		// A Release that has not returned yet may have deleted the entry of its lease. Without
+		// the member entry, the remaining leases are not valid, and other members delete them.
 		err = k.remove(ctx, s, nil)
 	}
 	if errors.Is(err, mainstem.ErrConflict) {
-		return nil // it was over already: the others clean up
+		return nil // another member has removed this one, and removes the leases
 	}
 	return err
 }
 
-// remove deletes the records of a session and of those leases, or fails with Conflict
-// if one of them is another's.
+// remove deletes the entries of a session and of leases. It fails with Conflict if one of them has
+// another revision.
 func (k *Keeper) remove(ctx context.Context, s *Session, leases map[string]*Lease) error {
 	b := mainstem.NewBatch()
 	k.bucket.DeleteTo(b, memberPrefix+k.self.Name, kv.IfRevision(kv.Revision(s.epoch)))
@@ -156,8 +172,8 @@ func (k *Keeper) remove(ctx context.Context, s *Session, leases map[string]*Leas
 	return err
 }
 
-// Self returns the member that the keeper stands for, with the epoch of its present
-// session, 0 while it has none.
+// Self returns the member of the keeper, with the epoch of the present session, or 0 if there is
+// none.
 func (k *Keeper) Self() Member {
 	m := k.self
 	if s := k.session(); s != nil {
@@ -166,36 +182,37 @@ func (k *Keeper) Self() Member {
 	return m
 }
 
-// Member returns a member by name.
+// Member returns a member by name, as far as the keeper has seen.
 func (k *Keeper) Member(name string) (Member, bool) { return k.view.member(name) }
 
-// Members returns all members in the order of their names.
+// Members returns all members in the order of their names, as far as the keeper has seen.
 func (k *Keeper) Members() []Member { return k.view.all() }
 
-// Holder returns who owns a key, as far as the keeper has seen.
+// Holder returns the lease of a key, and whether there is one, as far as the keeper has seen.
 func (k *Keeper) Holder(key string) (Held, bool) { return k.view.held(key) }
 
-// Holders returns the owned keys that begin with prefix, in their order.
+// Holders returns the leases of the keys that begin with prefix, in the order of the keys, as far
+// as the keeper has seen.
 func (k *Keeper) Holders(prefix string) []Held { return k.view.heldUnder(prefix) }
 
-// Changed returns a channel that is closed when members or owners next change. Take it
-// before you look, so that no change is missed.
+// Changed returns a channel that is closed when members or leases next change. Call it before you
+// read them, so that no change is missed.
 func (k *Keeper) Changed() <-chan struct{} { return k.view.next() }
 
-// TTL returns how long the keeper's own session lasts without renewal.
+// TTL returns the TTL of the keeper's own session.
 func (k *Keeper) TTL() time.Duration { return k.ttl }
 
 // Log returns the log of the cluster.
 func (k *Keeper) Log() mainstem.Log { return k.log }
 
-// Context returns a context that ends with Close: that of what lives as long as the keeper.
+// Context returns a context that ends with Close, for work that lasts as long as the keeper.
 func (k *Keeper) Context() context.Context { return k.ctx }
 
 // Space returns the space of the cluster's bucket.
 func (k *Keeper) Space() string { return k.bucket.Space() }
 
-// Session returns the present session, or waits for the next. It fails with Canceled
-// when ctx ends first, Closed when the keeper is closed or only watches.
+// Session returns the present session, or waits for the next. It fails with Canceled when ctx ends,
+// and with Closed if the keeper is closed or only watches.
 func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 	for {
 		k.mu.Lock()
@@ -216,12 +233,14 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 	}
 }
 
+// session returns the present session, or nil.
 func (k *Keeper) session() *Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.mu.session
 }
 
+// install makes s, which may be nil, the present session.
 func (k *Keeper) install(s *Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -230,7 +249,8 @@ func (k *Keeper) install(s *Session) {
 	k.mu.changed = make(chan struct{})
 }
 
-// watch keeps the view up to date until Close.
+// watch applies the entries of the bucket to the view until Close. After an error it continues
+// behind the last entry if the log was not available, else from the beginning.
 func (k *Keeper) watch() {
 	var after mainstem.Position
 	for attempt := 0; k.ctx.Err() == nil; attempt++ {
@@ -242,7 +262,7 @@ func (k *Keeper) watch() {
 		}
 		if err != nil {
 			if !errors.Is(err, mainstem.ErrUnavailable) {
-				after = 0 // the bucket was dropped, or the log is another: begin anew
+				after = 0 // for instance, the bucket was dropped: read all of it again
 			}
 			k.logger.Warn("cannot watch the cluster's bucket", "bucket", k.bucket.Name(), "error", err)
 		}
@@ -253,10 +273,14 @@ func (k *Keeper) watch() {
 	}
 }
 
-// follow reads the bucket and then its changes, all of it or from a position on. It
-// returns the position up to which nothing was missed.
+// follow applies the entries of the bucket after a position, or all if it is 0, and then the
+// changes as they come. It returns the position from which the next call can continue.
+//
+// A watch from the beginning yields all present entries, then a marker, then changes. Entries that
+// are in the view but not before the marker were deleted meanwhile: they are dropped at the marker.
+// Until then the position is 0, so that an error before the marker makes the next call begin again.
 func (k *Keeper) follow(after mainstem.Position) (mainstem.Position, error) {
-	present := make(map[string]bool) // keys seen before the marker of a watch from the beginning
+	present := make(map[string]bool) // keys before the marker; nil after it
 	begun := after
 	for e, err := range k.bucket.Watch(k.ctx, &kv.WatchOptions{After: after}) {
 		switch {
@@ -284,6 +308,7 @@ func (k *Keeper) follow(after mainstem.Position) (mainstem.Position, error) {
 	return after, nil
 }
 
+// canceled returns the error of a wait whose ctx has ended.
 func canceled(op string, ctx context.Context) error {
 	return mainstem.Ended(ctx, op, time.Time{}, "the log that holds the leases")
 }

@@ -13,31 +13,37 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Lease is the ownership of a key.
+// Lease is the ownership of a key. Its methods may be called from many goroutines.
+//
+//	acquiring --Acquire succeeds--> owned --Release, or end of the session--> over
+//	acquiring --Acquire fails--> over
+//
+// The entry in the log may stay for a while after a lease is over, see [Session].
 type Lease struct {
 	keeper  *Keeper
 	session *Session
 	key     string
-	epoch   uint64        // session.mu guards it until Acquire has returned
+	epoch   uint64        // 0 while acquiring, then constant; under session.mu until Acquire has returned
 	done    chan struct{} // closed when the lease is over
 	once    sync.Once
 }
 
-// Key returns what is owned.
+// Key returns the key that is owned.
 func (l *Lease) Key() string { return l.key }
 
-// Epoch returns the lease's epoch: any later owner of the key has a higher one. Give
-// it to what cannot be fenced by a batch, so that it can refuse an earlier owner.
+// Epoch returns the lease's epoch. Later owners of the key have higher ones. A system outside of
+// the log can use it to refuse requests of earlier owners.
 func (l *Lease) Epoch() uint64 { return l.epoch }
 
-// Session returns the epoch of the session that the lease belongs to.
+// Session returns the epoch of the session to which the lease belongs.
 func (l *Lease) Session() uint64 { return l.session.epoch }
 
-// Done returns a channel that is closed when the lease is over: it was released, or
-// its session is over.
+// Done returns a channel that is closed when the lease is over: it was released, or its session is
+// over.
 func (l *Lease) Done() <-chan struct{} { return l.done }
 
-// Valid reports whether the lease is not over. It looks at the clock itself.
+// Valid reports whether the lease is not over. It reads the clock, so it does not depend on a timer
+// that may be late.
 func (l *Lease) Valid() bool {
 	select {
 	case <-l.done:
@@ -47,19 +53,21 @@ func (l *Lease) Valid() bool {
 	}
 }
 
-// Fence adds to b the conditions that the lease is not over, at the batch's own place in the
-// order of the log: Commit fails with Conflict, and writes nothing, once another owns
-// the key, or could. It is exact whatever clocks say. The log must be the cluster's.
+// Fence adds to b the conditions that the entries of the lease and of its session still have their
+// epochs. Commit fails with Conflict, and writes nothing, once another node owns the key or could
+// acquire it. That does not depend on clocks. b must be committed to the log of the cluster.
 func (l *Lease) Fence(b *mainstem.Batch) {
 	space := l.keeper.bucket.Space()
 	b.IfVersion(space, []byte(leasePrefix+l.key), mainstem.Version(l.epoch))
 	b.IfVersion(space, []byte(memberPrefix+l.keeper.self.Name), mainstem.Version(l.session.epoch))
 }
 
-// Release gives the key up. The lease is over for its owner from now on, and the session
-// may acquire the key again. Release fails if the log cannot be reached: then the session
-// tries again, until it succeeds or is over, and the others can have the key within a
-// tenth of the TTL after the log answers again. Releasing again does nothing.
+// Release ends the lease and deletes its entry, so that others can acquire the key. The lease is
+// over for its owner at once, even if Release fails, and the session may acquire the key again.
+//
+// If Release fails, because the log cannot be reached, the session repeats the deletion until it
+// succeeds or the session is over. The pauses are at most a tenth of the TTL, so the key is free
+// soon after the log can be reached again. Releasing again does nothing.
 func (l *Lease) Release(ctx context.Context) error {
 	if !l.end() {
 		return nil
@@ -73,18 +81,18 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// remove deletes the lease's record. That of a later epoch stays.
+// remove deletes the lease's entry, unless it has a later epoch.
 func (l *Lease) remove(ctx context.Context) error {
 	b := mainstem.NewBatch()
 	l.keeper.bucket.DeleteTo(b, leasePrefix+l.key, kv.IfRevision(kv.Revision(l.epoch)))
 	_, err := l.keeper.log.Commit(ctx, b)
 	if errors.Is(err, mainstem.ErrConflict) {
-		return nil // it is gone, or the key has another owner
+		return nil // it was deleted, or is that of another lease
 	}
 	return err
 }
 
-// end ends the lease and reports whether that is news.
+// end makes the lease over and reports whether it was not.
 func (l *Lease) end() (news bool) {
 	l.once.Do(func() {
 		close(l.done)
@@ -93,8 +101,8 @@ func (l *Lease) end() (news bool) {
 	return news
 }
 
-// reserve notes that a lease of the session is being acquired. It fails if that is so
-// already, or the session has it.
+// reserve records that l is being acquired. It returns false if the session owns the key or is
+// acquiring it.
 func (s *Session) reserve(l *Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,13 +113,14 @@ func (s *Session) reserve(l *Lease) bool {
 	return true
 }
 
-// grant notes the epoch of a lease that was acquired.
+// grant records the epoch of a lease that was acquired.
 func (s *Session) grant(l *Lease, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.epoch = epoch
 }
 
+// disown removes l from the leases of the session.
 func (s *Session) disown(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,23 +129,22 @@ func (s *Session) disown(l *Lease) {
 	}
 }
 
-// beginRelease disowns l, whose record is about to be deleted.
+// beginRelease moves l from leases to releasing: its entry is about to be deleted.
 func (s *Session) beginRelease(l *Lease) {
 	s.mu.Lock()
 	s.releasing = append(s.releasing, l)
 	s.mu.Unlock()
-	s.disown(l) // after that: its record is accounted for at any moment
+	s.disown(l) // afterwards, so that its entry is accounted for at any moment
 }
 
-// endRelease notes that the record of l was deleted, or will be by releaseLater.
+// endRelease removes l from releasing: its entry was deleted, or l is in unreleased.
 func (s *Session) endRelease(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releasing = slices.DeleteFunc(s.releasing, func(other *Lease) bool { return other == l })
 }
 
-// accounts reports whether the session knows why the record of h is there: it has the key or
-// is acquiring it, or it is deleting, or will delete, the record of a lease that was released.
+// accounts reports whether the entry h of this session is accounted for, see [Session].
 func (s *Session) accounts(h Held) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +152,7 @@ func (s *Session) accounts(h Held) bool {
 	return s.leases[h.Key] != nil || slices.ContainsFunc(s.releasing, is) || slices.ContainsFunc(s.unreleased, is)
 }
 
-// owned returns the leases of the session.
+// owned returns the leases that the session owns, by key, without those that are being acquired.
 func (s *Session) owned() map[string]*Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,12 +161,14 @@ func (s *Session) owned() map[string]*Lease {
 	return owned
 }
 
-// Acquire takes the ownership of a key, with a value that the others see beside it:
-// a name, an address. It does not wait for another owner: then it fails with Exists
-// (ErrHeld), also if this session itself has the key. It fails with Unavailable (ErrLost) while the node has no session.
+// Acquire acquires the lease of a key. The other members can read value, such as an address, with
+// it. It fails with Exists ([ErrHeld]) if another member, or this session, owns the key, with
+// Unavailable ([ErrLost]) while the node has no session, and with Invalid for a key or value out of
+// range. It does not wait for another owner. While the log cannot be reached, it tries again until
+// ctx ends or the session is over.
 //
-// An Acquire that fails with an unknown outcome may have taken the key. The session gives it
-// up as soon as it sees that, and may acquire it again before.
+// If the outcome of a failed Acquire is unknown, the key may be taken. The session deletes the
+// lease as soon as it sees it in the log, and may acquire the key again before that.
 func (k *Keeper) Acquire(ctx context.Context, key, value string) (*Lease, error) {
 	if err := validateKey(key, value); err != nil {
 		return nil, err
@@ -174,12 +184,13 @@ func (k *Keeper) Acquire(ctx context.Context, key, value string) (*Lease, error)
 	if err := k.acquire(ctx, l, value); err != nil {
 		s.disown(l)
 		l.end()
-		wake.Signal(k.doubt) // the key may be taken all the same
+		wake.Signal(k.doubt) // the entry may be written although the answer was lost
 		return nil, err
 	}
 	return l, nil
 }
 
+// acquire is Acquire for a lease that is reserved.
 func (k *Keeper) acquire(ctx context.Context, l *Lease, value string) error {
 	for attempt := 0; ; attempt++ {
 		epoch, err := k.tryAcquire(ctx, l.session, l.key, value)
@@ -196,14 +207,17 @@ func (k *Keeper) acquire(ctx context.Context, l *Lease, value string) error {
 	}
 }
 
-// tryAcquire fails with Conflict if something has changed meanwhile.
+// tryAcquire is one attempt of acquire: it reads the entry of the key and replaces it if its
+// owner's session has ended. It fails with Conflict if the entry, or this node's session, has
+// changed meanwhile. If the outcome of the commit is unknown, it reads the entry again: the random
+// ID shows whether this attempt has written it.
 func (k *Keeper) tryAcquire(ctx context.Context, s *Session, key, value string) (epoch uint64, err error) {
 	cur, err := k.bucket.Get(ctx, leasePrefix+key)
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) && !errors.Is(err, mainstem.ErrCorrupt) {
 		return 0, err
 	}
 	if err == nil {
-		// This session's own is one that it acquired without learning of it.
+		// An entry of this session is one that it wrote without learning of it.
 		over := cur.Value.Node == k.self.Name && cur.Value.Session == s.epoch
 		if !over {
 			over, err = k.ended(ctx, cur.Value.Node, cur.Value.Session)
@@ -231,8 +245,8 @@ func (k *Keeper) tryAcquire(ctx context.Context, s *Session, key, value string) 
 	return 0, err
 }
 
-// ended reports whether a session is over for good: its member record is another, or
-// gone. What the log says of that does not change any more.
+// ended reports whether a session is over for good: its member entry was deleted or replaced. That
+// cannot change any more.
 func (k *Keeper) ended(ctx context.Context, node string, session uint64) (bool, error) {
 	cur, err := k.bucket.Get(ctx, memberPrefix+node)
 	if errors.Is(err, mainstem.ErrNotFound) {

@@ -20,19 +20,20 @@ const (
 	MaxValue      = 4 << 10 // bytes of an address, or of the value of a lease
 )
 
-// Options configure a [Keeper]; nil means the defaults.
+// Options are the options of a [Keeper]. nil and zero fields mean the defaults.
 type Options struct {
-	// Bucket is the key-value table that the cluster shares: "database/table". Nodes
-	// with different buckets are different clusters. Default [DefaultBucket].
+	// Bucket is the name of the cluster's key-value table: "database/table". Nodes with different
+	// buckets belong to different clusters. Default [DefaultBucket].
 	Bucket string
-	// TTL is how long a member that is not heard of stays one. Members may have
-	// different ones: each is judged by its own. Default [DefaultTTL].
+	// TTL is the time after which a member that does not renew its session is removed. It is stored
+	// with the member, so members may have different ones. Default [DefaultTTL].
 	TTL time.Duration
-	// Logger gets sessions that were lost, and what the log refuses. Default: discards.
+	// Logger receives sessions that were lost, members that were removed, and errors of the log.
+	// Default: they are discarded.
 	Logger *slog.Logger
 }
 
-// withDefaults returns o filled in, or an Invalid error.
+// withDefaults returns a copy of o with the defaults, or an Invalid error.
 func (o *Options) withDefaults() (Options, error) {
 	var f Options
 	if o != nil {
@@ -53,13 +54,14 @@ func (o *Options) withDefaults() (Options, error) {
 	return f, nil
 }
 
-// Member is a node as the others know it.
+// Member is a node of the cluster.
 type Member struct {
-	Name  string
-	Start uint64 // tells this life of the node from others of its name
-	// Address is where other nodes reach it, as in "10.0.0.1:4370".
+	Name  string // unique in the cluster, without "/"; empty for a keeper that only watches
+	Start uint64 // distinguishes this process of the node from earlier ones
+	// Address is the address at which other nodes reach it, such as "10.0.0.1:4370". It is not used
+	// here.
 	Address string
-	// Epoch is the epoch of the member's session; 0 in the argument of [Open].
+	// Epoch is the epoch of the member's session. Open ignores it.
 	Epoch uint64
 }
 
@@ -89,11 +91,11 @@ func validateKey(key, value string) error {
 	return nil
 }
 
-// Reasons why a lease could not be had, for errors.Is.
+// Causes of errors of this package, for errors.Is.
 var (
-	// ErrHeld: somebody else has it. Kind Exists.
+	// ErrHeld is the cause of an error of kind Exists: the name of the member, or the key, is held.
 	ErrHeld = errors.New("it is held")
-	// ErrLost: the session is over. Kind Unavailable.
+	// ErrLost is the cause of an error of kind Unavailable: the node has no session.
 	ErrLost = errors.New("the session is over")
 )
 

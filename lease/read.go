@@ -12,16 +12,17 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Present is a member as [Read] finds it.
+// Present is a member as [Read] returns it.
 type Present struct {
 	Member
-	TTL     time.Duration // it is taken for gone when it was silent so long
-	Renewed time.Time     // when it has last renewed its session, or joined, by the clock of the log
+	TTL     time.Duration // other members remove it when it was silent for this time
+	Renewed time.Time     // when it last renewed its session, or joined, by the clock of the log
 }
 
-// Read returns the members of a cluster and the leases that they hold, as its bucket ("": [DefaultBucket])
-// has them, in the order of their names. It joins nothing and watches nothing. A member that crashed is
-// there until another member has missed it for its TTL: Renewed tells. A bucket that is not there has none.
+// Read returns the members of a cluster in the order of their names, and the valid leases in the
+// order of their keys. bucket is the name of the cluster's bucket; "" stands for [DefaultBucket].
+// Read does not join the cluster. A member that has crashed is returned until another member
+// removes it: compare Renewed and TTL. A bucket that does not exist has no members.
 func Read(ctx context.Context, log mainstem.Log, bucket string) ([]Present, []Held, error) {
 	b, err := kv.Open[record](log, cmp.Or(bucket, DefaultBucket), &kv.Options{Codec: codec.JSON})
 	if err != nil {
@@ -33,7 +34,7 @@ func Read(ctx context.Context, log mainstem.Log, bucket string) ([]Present, []He
 		kind, name := split(e.Key)
 		switch {
 		case errors.Is(err, mainstem.ErrCorrupt) && e.Key != "":
-			continue // Keeper passes over it too
+			continue // as Keeper does
 		case err != nil:
 			return nil, nil, err
 		case kind == memberPrefix:
@@ -49,7 +50,7 @@ func Read(ctx context.Context, log mainstem.Log, bucket string) ([]Present, []He
 	}
 	held = slices.DeleteFunc(held, func(h Held) bool {
 		m := members[h.Node]
-		return m == nil || m.Epoch != h.Session // it ended with its session, and is not swept yet
+		return m == nil || m.Epoch != h.Session // it has ended with its session and is not deleted yet
 	})
 	var out []Present
 	for name, m := range members {

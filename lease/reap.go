@@ -10,10 +10,12 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// reap removes members that are silent for too long, until Close. Every keeper does,
-// and the first one counts.
+// reap removes, until Close, members that are silent for longer than their TTL, strays of this
+// node's session, and leases without an owner. All keepers do so. The deletions have revisions as
+// conditions, so only one of them succeeds. It runs when the view changes, when an Acquire has
+// failed, and when the next member is due.
 func (k *Keeper) reap() {
-	waiting := make(map[Held]time.Time) // orphans, and since when they were seen
+	waiting := make(map[Held]time.Time) // leases without an owner, and when each was first seen
 	for {
 		changed := k.view.next()
 		over, orphans, again := k.view.silent(k.self.Name, time.Now())
@@ -24,7 +26,7 @@ func (k *Keeper) reap() {
 			}
 		}
 		if len(over) > 0 {
-			again = min(again, k.ttl/5) // until the view shows what was done
+			again = min(again, k.ttl/5) // the view does not have the removals yet
 		}
 		if !k.dropStrays() {
 			again = min(again, k.ttl/5)
@@ -46,8 +48,8 @@ func (k *Keeper) reap() {
 	}
 }
 
-// evict removes a member, unless it has been heard of since: a renewal that this
-// keeper has not seen yet makes it fail with Conflict, which is no error.
+// evict removes a member, unless it has renewed its session or joined again since m was read from
+// the view.
 func (k *Keeper) evict(m suspect) error {
 	b := mainstem.NewBatch()
 	k.bucket.DeleteTo(b, memberPrefix+m.name, kv.IfRevision(m.epoch))
@@ -64,14 +66,14 @@ func (k *Keeper) evict(m suspect) error {
 	return err
 }
 
-// dropStrays deletes the leases that this node's session took without learning of it: the
-// answer to an Acquire was lost, or came after its caller had given up. It reports whether
-// none is left.
+// dropStrays deletes the strays of this node's session: leases that it took without learning of it,
+// because the answer to an Acquire was lost or came after its caller had given up. It reports
+// whether it has left none.
 //
-// The log may carry out such a commit long after it was sent, so it is not enough to look
-// when Acquire fails: what the view shows decides, whenever it comes. A key that is being
-// acquired, or is held, is left alone; if that began after this has looked, the revision has
-// changed or the next attempt of Acquire finds the key free.
+// The log may carry out such a commit long after it was sent, so a check when Acquire fails is not
+// enough: this runs whenever the view changes. A lease of a key that is owned or being acquired is
+// not a stray. An Acquire that begins after that check may replace the entry; then the revision is
+// another, and the deletion fails.
 func (k *Keeper) dropStrays() bool {
 	s := k.session()
 	if s == nil || s.Over() {
@@ -88,14 +90,14 @@ func (k *Keeper) dropStrays() bool {
 			if k.ctx.Err() == nil {
 				k.logger.Warn("cannot remove a lease whose Acquire has failed", "lease", h.Key, "error", err)
 			}
-			return false // the others would fail too, each after a while
+			return false // the other deletions would fail, too, each after its timeout
 		}
 	}
 	return true
 }
 
-// sweep deletes leases whose owners are gone and that nobody has taken for half a
-// TTL. It returns those that are left, with since when they were seen.
+// sweep deletes leases without an owner that nobody has acquired for half a TTL. It returns those
+// that are there, each with the time at which it was first seen.
 func (k *Keeper) sweep(orphans []Held, before map[Held]time.Time) map[Held]time.Time {
 	left := make(map[Held]time.Time)
 	for _, h := range orphans {

@@ -5,42 +5,42 @@ import (
 	"time"
 )
 
-// The keys of the bucket begin with what they say.
+// Prefixes of the keys of the bucket.
 const (
 	memberPrefix = "member/"
 	beatPrefix   = "beat/"
 	leasePrefix  = "lease/"
 )
 
-// record is the value of every key of the bucket, as JSON. The names are persisted:
-// members of different versions read each other's.
+// record is the value of every entry of the bucket, encoded in JSON. The names of the fields must
+// not change: members of different versions read each other's entries.
 type record struct {
-	// ID is drawn anew for each write of a member or lease: a caller that lost the answer to a
-	// write recognises it by that.
+	// ID is random: one for each join, which writes it to member and beat, and one for each attempt
+	// to acquire a lease. A node that has not got the answer to a write recognizes its own entry by
+	// it.
 	ID string `json:"id,omitempty"`
 
-	// Of members.
+	// Only in members. TTL is in milliseconds.
 	Start   uint64 `json:"start,omitempty"`
 	Address string `json:"address,omitempty"`
 	TTL     int64  `json:"ttl_ms,omitempty"`
 
-	// Of beats, the epoch that is renewed; of leases, that of their owner's session.
+	// In beats, the epoch of the session that is renewed; in leases, that of the owner's session.
 	Session uint64 `json:"session,omitempty"`
 
-	// Of leases.
+	// Only in leases: the name of the owner, and the value given to Acquire.
 	Node  string `json:"node,omitempty"`
 	Value string `json:"value,omitempty"`
 }
 
-// ttl returns how long the member may be silent. What another wrote is not trusted
-// to be in range.
+// ttl returns the TTL of a member, limited to the valid range: another version may have written it.
 func (r *record) ttl() time.Duration {
 	ms := min(max(r.TTL, int64(MinTTL/time.Millisecond)), int64(MaxTTL/time.Millisecond))
 	return time.Duration(ms) * time.Millisecond
 }
 
-// split returns what a key of the bucket says and of which member; kind is "" for a key that
-// this version does not know.
+// split returns the prefix of a key and the rest, which is a name or the key of a lease. kind is ""
+// for a key that this version does not define.
 func split(key string) (kind, name string) {
 	for _, kind := range []string{memberPrefix, beatPrefix, leasePrefix} {
 		if name, ok := strings.CutPrefix(key, kind); ok && name != "" {

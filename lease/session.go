@@ -14,36 +14,49 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Session is the time during which a node is a member. All leases that were acquired
-// in it end with it.
+// Session is one period of membership of a node. All leases that were acquired in it end with it.
+//
+// Times, from the moment before the last successful renewal was sent:
+//
+//	0         the renewal is sent
+//	TTL/5     the next renewal is sent
+//	3/4 TTL   until: the session is over for its owner
+//	TTL       expires: other members may remove it, and its node may begin another
+//
+// A lease in the log that has the session's epoch is accounted for if its key is in leases, or its
+// epoch that of a lease in releasing or unreleased. Otherwise it is a stray, and dropStrays deletes
+// it.
+//
+// Invariant: while the session is not over, each lease that Acquire has returned is in leases,
+// releasing or unreleased until its entry is deleted.
 type Session struct {
 	epoch uint64
 	done  chan struct{} // closed when it is over
 	once  sync.Once
 
-	mu      sync.Mutex // guards the fields below
-	until   time.Time  // when it is over, if it is not renewed; zero: it is
-	expires time.Time  // before this nobody takes it for over
-	timer   *time.Timer
-	leases  map[string]*Lease
-	// releasing are leases whose records are being deleted by Release.
+	mu      sync.Mutex        // guards the fields below
+	until   time.Time         // when it is over if it is not renewed; zero after end
+	expires time.Time         // before that no other member removes it
+	timer   *time.Timer       // calls expire at until, or earlier
+	leases  map[string]*Lease // by key: owned, or being acquired (epoch 0)
+	// releasing are leases whose entries Release is deleting.
 	releasing []*Lease
-	// unreleased are leases that were released while the log could not be reached. Their
-	// records are deleted as soon as it can be.
+	// unreleased are leases whose Release has failed, in that order. renew deletes their entries
+	// when the log can be reached.
 	unreleased []*Lease
-	released   chan struct{} // gets a value when unreleased has a new one; holds one
+	released   chan struct{} // capacity 1: unreleased has a new lease
 }
 
-// Epoch returns the session's epoch: the next session of a member of this name has
-// a higher one.
+// Epoch returns the session's epoch. Later sessions of a member of this name have higher ones.
 func (s *Session) Epoch() uint64 { return s.epoch }
 
-// Done returns a channel that is closed when the session is over: it could not be
-// renewed, the others have removed the member, or the keeper was closed. What was
-// done on the strength of it must end now: see the package's guarantees.
+// Done returns a channel that is closed when the session is over: it was not renewed in time,
+// another member has removed this one, or the keeper was closed. Work under its leases must stop
+// now, see the guarantees of the package.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Over reports whether the session is over. It looks at the clock itself.
+// Over reports whether the session is over. It reads the clock, so it does not depend on a timer
+// that may be late.
 func (s *Session) Over() bool {
 	select {
 	case <-s.done:
@@ -55,6 +68,7 @@ func (s *Session) Over() bool {
 	return !time.Now().Before(s.until)
 }
 
+// newSession returns the session that a commit began which was sent at sent.
 func newSession(epoch uint64, sent time.Time, ttl time.Duration) *Session {
 	s := &Session{epoch: epoch, done: make(chan struct{}), leases: make(map[string]*Lease), released: make(chan struct{}, 1)}
 	s.until, s.expires = sent.Add(ttl-ttl/4), sent.Add(ttl)
@@ -62,8 +76,8 @@ func newSession(epoch uint64, sent time.Time, ttl time.Duration) *Session {
 	return s
 }
 
-// renewed notes that a renewal that was sent at a time has succeeded. One that was too late is
-// for nothing: Done is closed.
+// renewed records the success of a renewal that was sent at sent. After end it changes only
+// expires.
 func (s *Session) renewed(sent time.Time, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +88,7 @@ func (s *Session) renewed(sent time.Time, ttl time.Duration) {
 	}
 }
 
-// expire ends the session if its time has come.
+// expire ends the session if until has passed, else sets the timer again.
 func (s *Session) expire() {
 	s.mu.Lock()
 	left := time.Until(s.until)
@@ -87,7 +101,7 @@ func (s *Session) expire() {
 	}
 }
 
-// end ends the session with all its leases. Leases that were released count no more.
+// end ends the session and its leases. Ending twice is allowed.
 func (s *Session) end() {
 	s.once.Do(func() { close(s.done) })
 	s.mu.Lock()
@@ -99,14 +113,14 @@ func (s *Session) end() {
 	}
 }
 
-// expiry returns the time before which nobody takes the session for over.
+// expiry returns the time before which no other member removes the session.
 func (s *Session) expiry() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.expires
 }
 
-// releaseLater has the goroutine that renews the session delete the lease's record.
+// releaseLater makes renew delete the entry of l.
 func (s *Session) releaseLater(l *Lease) {
 	s.mu.Lock()
 	s.unreleased = append(s.unreleased, l)
@@ -114,7 +128,7 @@ func (s *Session) releaseLater(l *Lease) {
 	wake.Signal(s.released)
 }
 
-// firstUnreleased returns the lease whose record is to be deleted next, nil if there is none.
+// firstUnreleased returns the first lease of unreleased, or nil.
 func (s *Session) firstUnreleased() *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,25 +138,26 @@ func (s *Session) firstUnreleased() *Lease {
 	return s.unreleased[0]
 }
 
-// dropUnreleased takes off the lease that firstUnreleased has returned.
+// dropUnreleased removes the lease that firstUnreleased has returned.
 func (s *Session) dropUnreleased() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unreleased = s.unreleased[1:]
 }
 
-// signsOfLife are the renewals of another member of the same name that convince a
-// node that it lives. Fewer may have been under way when it crashed.
+// signsOfLife is the number of renewals by another member of the same name after which it is taken
+// to be alive. Fewer may have been sent before it crashed and arrive later.
 const signsOfLife = 3
 
-// join makes the node a member, when its name is free. The record of a session of
-// its own that is over, of epoch past, is no obstacle, nor is one that it wrote without
-// learning of it: it writes another. With past 0 it gives up if another
-// member of that name lives; else it waits for as long as it takes.
+// join begins a session when the name is free: there is no member entry, its member has been silent
+// for its TTL, or the entry is this node's own. It is its own if its epoch is past, that of the
+// node's last session, or if it has the ID of this join, whose commit succeeded without an answer.
+// With past 0, another member of the name that is alive is Exists; else join waits until that one
+// has been silent for its TTL.
 func (k *Keeper) join(ctx context.Context, past uint64) (*Session, error) {
 	var rival suspect
 	var since time.Time
-	signs := 0 // of life of the rival
+	signs := 0 // renewals of the rival that were seen
 	id := uuid.Random().String()
 	for attempt := 0; ; attempt++ {
 		there, cur, err := k.incumbent(ctx)
@@ -178,9 +193,10 @@ func (k *Keeper) join(ctx context.Context, past uint64) (*Session, error) {
 	}
 }
 
-// incumbent returns what the log says of the member that has the name of this one.
+// incumbent returns the entries of the member that has the name of this one, with revision 0 for
+// those that do not exist.
 func (k *Keeper) incumbent(ctx context.Context) (suspect, record, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.ttl) // a connection that is dead without saying so
+	ctx, cancel := context.WithTimeout(ctx, k.ttl) // a broken connection may never answer
 	defer cancel()
 	missing := func(err error) bool {
 		return errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrCorrupt)
@@ -196,7 +212,7 @@ func (k *Keeper) incumbent(ctx context.Context) (suspect, record, error) {
 	return suspect{k.self.Name, cur.Revision, beat.Revision}, cur.Value, nil
 }
 
-// tryJoin writes the records of a new session if what is there has not changed.
+// tryJoin writes the entries of a new session, if those that were read as there have not changed.
 func (k *Keeper) tryJoin(ctx context.Context, there suspect, id string) (*Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.ttl)
 	defer cancel()
@@ -213,7 +229,7 @@ func (k *Keeper) tryJoin(ctx context.Context, there suspect, id string) (*Sessio
 	return nil, err
 }
 
-// keep renews s until it is over, and then joins again, until Close.
+// keep renews s until it is over and then begins the next session, until Close.
 func (k *Keeper) keep(s *Session) {
 	for {
 		k.renew(s)
@@ -223,7 +239,7 @@ func (k *Keeper) keep(s *Session) {
 		}
 		k.logger.Warn("the session of this node is over", "node", k.self.Name, "epoch", s.epoch)
 		k.install(nil)
-		// What was done under it may need the rest of its time to stop.
+		// Work under its leases has the rest of the TTL to stop.
 		if !backoff.Sleep(k.ctx, time.Until(s.expiry())) {
 			return
 		}
@@ -241,6 +257,7 @@ func (k *Keeper) keep(s *Session) {
 	}
 }
 
+// rejoin begins the next session after the one with the epoch past. It tries again until Close.
 func (k *Keeper) rejoin(past uint64) (*Session, error) {
 	for attempt := 0; ; attempt++ {
 		s, err := k.join(k.ctx, past)
@@ -252,8 +269,9 @@ func (k *Keeper) rejoin(past uint64) (*Session, error) {
 	}
 }
 
-// renew returns when s is over or the keeper is closed. Between renewals it deletes the
-// records of leases whose Release has failed, and never lets a renewal wait for that.
+// renew renews s at intervals. It returns when s is over, the keeper is closed, or another member
+// has removed this one. Between renewals it deletes the entries of leases whose Release has failed,
+// but not beyond the time of the next renewal.
 func (k *Keeper) renew(s *Session) {
 	pause := k.ttl / 5
 	due := time.Now().Add(pause) // the next renewal
@@ -283,7 +301,7 @@ func (k *Keeper) renew(s *Session) {
 			s.renewed(sent, k.ttl)
 			pause, attempt = k.ttl/5, 0
 		case errors.Is(err, mainstem.ErrConflict):
-			return // somebody has removed this member
+			return // another member has removed this one
 		default:
 			if attempt == 0 {
 				k.logger.Warn("cannot renew the session of this node", "node", k.self.Name, "error", err)
@@ -296,8 +314,8 @@ func (k *Keeper) renew(s *Session) {
 	}
 }
 
-// release deletes the records of leases whose Release has failed, until the time due. It
-// reports whether none is left.
+// release deletes the entries of unreleased leases, until the time due. It reports whether none is
+// left.
 func (k *Keeper) release(s *Session, due time.Time) bool {
 	ctx, cancel := context.WithDeadline(k.ctx, due)
 	defer cancel()
@@ -310,7 +328,7 @@ func (k *Keeper) release(s *Session, due time.Time) bool {
 	return true
 }
 
-// beat renews s once. One that does not come back is not waited for until the end.
+// beat renews s once. The timeout is short enough for more attempts before the session is over.
 func (k *Keeper) beat(s *Session) error {
 	ctx, cancel := context.WithTimeout(k.ctx, k.ttl/4)
 	defer cancel()
@@ -321,7 +339,8 @@ func (k *Keeper) beat(s *Session) error {
 	return err
 }
 
-// retry waits before the next attempt after a failure that may pass; it returns any other.
+// retry waits before the next attempt of op after an error that may not occur again. It returns any
+// other error at once, and an error with both causes if ctx ends first.
 func (k *Keeper) retry(ctx context.Context, op string, attempt int, err error) error {
 	passes := false
 	for _, kind := range []error{mainstem.ErrUnavailable, mainstem.ErrConflict, mainstem.ErrCanceled, mainstem.ErrUnknownOutcome} {

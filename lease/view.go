@@ -10,29 +10,29 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// view is what a keeper has seen of the bucket.
+// view is the members and leases of the bucket, as far as the keeper has seen. watch writes it.
 type view struct {
-	mu      sync.Mutex // guards the fields below
-	members map[string]*seen
-	leases  map[string]Held
-	changed chan struct{} // closed and replaced when members or leases change
-	synced  chan struct{} // closed when the bucket has been read once
+	mu      sync.Mutex       // guards the fields below
+	members map[string]*seen // by name
+	leases  map[string]Held  // by key, with those whose owner is no member any more
+	changed chan struct{}    // closed and replaced when members or leases change
+	synced  chan struct{}    // closed when the bucket has been read once
 }
 
-// seen is a member, and since when nothing was heard of it.
+// seen is a member, or what was read of it.
 type seen struct {
 	record
-	epoch kv.Revision // 0: only its beat was seen
-	beat  kv.Revision
-	since time.Time // by the clock of this process
+	epoch kv.Revision // of the member entry; 0: there is none
+	beat  kv.Revision // of the beat entry; 0: there is none
+	since time.Time   // when epoch or beat last changed in the view, by the clock of this process
 }
 
-// Held is a lease as others see it.
+// Held is a lease as other nodes see it.
 type Held struct {
 	Key     string
-	Node    string // who owns it
-	Value   string // what the owner said when it took it
-	Epoch   uint64
+	Node    string // the name of the owner
+	Value   string // as given to Acquire
+	Epoch   uint64 // of the lease
 	Session uint64 // the epoch of the owner's session
 }
 
@@ -43,7 +43,7 @@ func newView() *view {
 	}
 }
 
-// apply takes in one change of the bucket.
+// apply applies one entry of the bucket, or its deletion.
 func (v *view) apply(e *kv.Entry[record]) {
 	kind, name := split(e.Key)
 	v.mu.Lock()
@@ -61,6 +61,7 @@ func (v *view) apply(e *kv.Entry[record]) {
 	}
 }
 
+// applyMemberLocked applies a member or beat entry. A member without either is removed.
 func (v *view) applyMemberLocked(kind, name string, e *kv.Entry[record]) {
 	m := v.members[name]
 	if m == nil {
@@ -84,7 +85,8 @@ func (v *view) applyMemberLocked(kind, name string, e *kv.Entry[record]) {
 	}
 }
 
-// drop forgets what is not in present: it was deleted while nobody watched.
+// drop removes the entries whose keys are not in present, because they were deleted while the
+// keeper did not watch. Then the view is as the bucket, and synced is closed.
 func (v *view) drop(present map[string]bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -112,18 +114,20 @@ func (v *view) drop(present map[string]bool) {
 	}
 }
 
+// announceLocked wakes those that wait for a change.
 func (v *view) announceLocked() {
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
 
-// next returns the channel that is closed at the next change.
+// next returns the channel that is closed when members or leases next change.
 func (v *view) next() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.changed
 }
 
+// member returns a member by name.
 func (v *view) member(name string) (Member, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -138,6 +142,7 @@ func (m *seen) public(name string) Member {
 	return Member{Name: name, Start: m.Start, Address: m.Address, Epoch: uint64(m.epoch)}
 }
 
+// all returns all members in the order of their names.
 func (v *view) all() []Member {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -150,7 +155,7 @@ func (v *view) all() []Member {
 	return out
 }
 
-// held returns the owner of a key, if its session is not known to be over.
+// held returns the lease of a key, if its owner's session is the present one of its member.
 func (v *view) held(key string) (Held, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -158,11 +163,13 @@ func (v *view) held(key string) (Held, bool) {
 	return h, ok && v.aliveLocked(h)
 }
 
+// aliveLocked reports whether the session of h is the present one of its member.
 func (v *view) aliveLocked(h Held) bool {
 	m := v.members[h.Node]
 	return m != nil && uint64(m.epoch) == h.Session
 }
 
+// heldUnder returns the leases of the keys that begin with prefix, in the order of the keys.
 func (v *view) heldUnder(prefix string) []Held {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -189,14 +196,15 @@ func (v *view) ofSession(node string, session uint64) []Held {
 	return out
 }
 
-// suspect is a member that nothing was heard of for its TTL.
+// suspect is a member with the revisions of its entries, the conditions of its removal.
 type suspect struct {
 	name        string
 	epoch, beat kv.Revision
 }
 
-// silent returns the members but self whose time is over, those leases whose owners
-// are no members any more, and when to look again.
+// silent returns the members other than self that were silent for their TTL (over), the leases
+// whose owner is no member any more (orphans), and how long it takes until the next member may be
+// silent for its TTL.
 func (v *view) silent(self string, now time.Time) (over []suspect, orphans []Held, again time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
