@@ -1,11 +1,13 @@
-// Package store makes what was written to a log lately readable from memory, and hands it
-// on to sorted files in large pieces.
+// Package store keeps the newest writes of a log in memory, where they can be read, and writes them
+// to a storage engine in large sorted pieces.
 //
-// A log is kept in two tiers. The hot tier, [Hot], holds the newest groups of batches in
-// memory, ready for readers. The cold tier is a storage engine for sorted files, which the
-// caller has. A group is a set of changes of keys, in the form of [format.Effects]: what the
-// frame of a journal holds, too. Draining is writing groups from the hot tier to the cold
-// one. A group is pending until it is there; the journal is the only durable copy meanwhile.
+// # Words
+//
+// A log is stored in two tiers. The hot tier, [Hot], has the newest groups of batches in memory.
+// The cold tier is a storage engine of sorted files, which belongs to the caller. A group is a set
+// of changes of keys, in the form of [format.Effects], which is also the content of a journal's
+// frame. To drain is to write groups from the hot tier to the cold one. A group is pending until it
+// is drained; until then the journal has its only durable copy.
 //
 //	hot := store.NewHot(32 << 20)
 //	err := hot.Apply(effects) // readable from now on
@@ -14,73 +16,76 @@
 //
 // # Guarantees
 //
-// A reader asks the hot tier first and the cold tier then, in this order. It sees all groups
-// whose Apply had returned before:
+// A reader asks the hot tier first and then the cold one, in this order. It sees all groups whose
+// Apply had returned before:
 //
-//   - [Hot.Get] has the newest value of a slot, or it is that of the cold tier.
-//   - [Hot.GetMany] has the newest values of several keys, as they were at one moment.
-//   - [Hot.Records] has the newest records of a key without gaps; the cold tier has all
-//     before the first of them, and maybe some of them again.
-//   - [Hot.Blocks] has all feed entries above a position, or says that it has not.
-//   - If [Hot.Pending] is false for a space, the cold tier has everything of it, so ranges of
-//     keys can be read there.
+//   - [Hot.Get] returns the newest value of a slot, or reports that the cold tier has it.
+//   - [Hot.GetMany] does so for several keys, as of one moment.
+//   - [Hot.Records] returns the newest records of a key without gaps. The cold tier has all
+//     records before the first of them, and may have some of them, too.
+//   - [Hot.Blocks] returns all feed entries above a position, or reports that it may not have all.
+//   - If [Hot.Pending] is false for a space, the cold tier has all of the space, so ranges of keys
+//     can be read there.
 //
-// What the cold tier holds is always the outcome of a beginning of the groups, whole ones,
-// if it takes each piece of [Hot.Drain] as a whole. So if the groups number themselves, by a
-// key that each of them sets, the cold tier says after a crash which of them it lacks, and
-// applying these in order, to the cold tier alone, gives the state before the crash.
+// Order and atomicity: [Hot.Drain] writes the groups in their order, in pieces of whole groups. If
+// the cold tier applies each piece completely or not at all, its state is always that after some
+// first groups. If each group also sets a key to its number, the cold tier shows after a crash
+// which groups it lacks. Applying these to it in order gives the state before the crash.
+//
+// Durability: the hot tier has none. It is lost when the process ends.
 //
 // # How it works
 //
-// Apply copies the group into the arena of a table and adds its changes to an index: a hash
-// table from keys to places in the arena. Neither keys nor records are objects of their own
-// for the garbage collector. There are two tables, the young and the old. When the young one
-// has half of the memory and nothing of the old one is pending, it becomes the old one,
-// which is dropped. So what is drained already is still read from memory for a while.
+// Apply copies the group into the arena of a table and adds its changes to an index: a hash table
+// from keys to places in the arena. Keys and records are no objects of the garbage collector. There
+// are two tables, the young and the old one. When the young one has reached half of the memory and
+// the old one has no pending group, the old one is dropped, the young one becomes the old one, and
+// a new one begins. So groups stay readable in memory for a while after they were drained.
 //
-// A piece is smaller than its groups. Keys that several groups write, such as the totals of
-// a space, are there once, and the feed entries of slots that were superseded while
-// they were pending are left out. Its changes are sorted, which storage engines insert fast.
-// It leaves the cold tier as its groups, one by one, would: see piece.go.
+// A piece is smaller than its groups. A key that several groups write, such as the totals of a
+// space, is in it once. The feed entry of a slot that was superseded while it was pending is left
+// out. Its changes are sorted, because storage engines insert sorted keys fast. It gives the cold
+// tier the same state as its groups one by one: see piece.go.
 //
-// Groups that change or remove what was written, by ranges or record by record, are not for
-// the hot tier: the caller drains it, gives them to the cold tier, and [Hot.Invalidate]
-// forgets what they touched.
+// Groups that change or remove earlier records, by ranges or one by one, are not applied to the hot
+// tier. The caller drains the tier, writes them to the cold tier, and calls [Hot.Invalidate], which
+// drops the keys that they change.
 //
-// Invariants, which the tests check with random programs of appends, edits, drains that
-// fail, and crashes:
+// Invariants, which the tests check with random programs of appends, edits, failing drains and
+// crashes:
 //
-//   - Of each key of a kind that is read here (slots, receipts, records, feed blocks of
-//     spaces that keep all history), the hot tier has nothing, or its newest value.
+//   - Of each key of a kind that is read here (slots, receipts, records, feed blocks of spaces
+//     that keep all history), the hot tier has nothing, or the newest value.
 //   - Of each such key that a pending group changes, it has something.
-//   - Groups are drained in the order in which they were applied, each once.
-//   - No group is dropped while it is pending, however much memory that takes: the caller
-//     stops writing if the cold tier does not keep up (see [Hot.PendingBytes]).
+//   - Groups are drained in the order in which they were applied, each one once.
+//   - No group is dropped while it is pending, whatever memory that takes: the caller must stop
+//     writing if the cold tier is too slow (see [Hot.PendingBytes]).
 //   - Bytes in an arena do not change and do not move.
 //
 // # Concurrency and ownership
 //
-// One goroutine calls Apply, Invalidate and Reset; all other methods may be called from many
-// goroutines beside it. Apply copies what it is given. What readers are given belongs to the
-// arena: it must not be changed, stays as it is, and keeps the memory of its table in use.
+// Apply, Invalidate and Reset may be called from one goroutine only; all other methods may be
+// called from many goroutines at the same time. Apply copies the bytes that it is given. The bytes
+// that readers get belong to the arena: they do not change, must not be changed, and keep the
+// memory of their table in use.
 //
 // # Limits
 //
-// A group has at most [MaxGroup] bytes; larger ones are for the cold tier. A tier takes
-// about the memory that [NewHot] is given, plus what readers still hold, and what is pending
-// beyond it. A table of 16 MiB has some 60,000 small events.
+// A group has at most [MaxGroup] bytes; the caller writes larger ones to the cold tier. A tier
+// takes about the memory that [NewHot] is given, plus the tables that readers still use, plus the
+// pending groups that exceed it.
 //
-// Ranges of keys, and feeds of spaces with bounded history, are read from the cold tier
-// only, after a drain.
+// Ranges of keys, and feeds of spaces with bounded history, can be read from the cold tier only,
+// after a drain.
 //
 // # Files
 //
-//	hot.go    the tier: what the leader of a log and readers call
-//	table.go  groups and where things are in them
+//	hot.go    the tier: the methods for the leader of a log and for readers
+//	table.go  the groups of a table, and the places of their keys
 //	index.go  the hash table
 //	arena.go  memory
 //	piece.go  draining
-//	filter.go keys that were certainly never added
+//	filter.go a filter of keys that were never added
 //
 // # Testing
 //
