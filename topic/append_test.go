@@ -57,8 +57,8 @@ func TestAppendRefuses(t *testing.T) {
 	}
 }
 
-// damaged returns a batch whose compressed records are not what the codec writes, under a
-// checksum that is right: the client damaged them before it computed it.
+// damaged returns a batch whose compressed records cannot be decompressed, with a right checksum:
+// the client has damaged them before it computed the checksum.
 func damaged(c Codec) []byte {
 	b := batch(c, rec{key: "k", value: strings.Repeat("v", 500)})
 	clear(b[recordbatch.HeaderSize:])
@@ -70,8 +70,7 @@ func flip(b []byte) []byte { b[len(b)-1] ^= 1; return b }
 
 func stamped(b []byte, ms int64) []byte { recordbatch.Stamp(b, ms); return b }
 
-// What is stored are the bytes received, every offset counts, and the caller's
-// bytes are not touched.
+// The stored bytes are those received, every offset counts, and the caller's bytes are not changed.
 func TestAppendStoresAsReceived(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
@@ -131,7 +130,7 @@ func TestLogAppendTime(t *testing.T) {
 	}
 }
 
-// AppendTo shares a commit with anything else, other record batches too.
+// AppendTo shares a commit with other writes, and with other record batches.
 func TestAppendTogether(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
@@ -169,7 +168,7 @@ func TestAppendTogether(t *testing.T) {
 		if a := published[0].In(r); a.Base != 0 || a.Next != 2 {
 			t.Errorf("%+v", a)
 		}
-		// A condition that does not hold takes everything back.
+		// If a condition does not hold, nothing is written.
 		b = mainstem.NewBatch()
 		b.IfAbsent("kv", []byte("k"))
 		other.PublishTo(b, Record{Key: []byte("a"), Value: []byte("3")})

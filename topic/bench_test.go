@@ -15,8 +15,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// The benchmarks do the same bytes through the bare contract in turns with the
-// topic, and report how many times as long the topic takes.
+// The benchmarks write and read the same bytes with a topic and, in turns, with the bare contract
+// of the log. They report the ratio of the times.
 
 func benchTopic(b *testing.B) (*pebblelog.Log, *Topic) {
 	b.Helper()
@@ -95,8 +95,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify checks batches, and reports how many times as long that takes as it would
-// without looking into those that are compressed.
+// BenchmarkVerify checks batches. It reports the ratio of the time to that without decompressing.
 func BenchmarkVerify(b *testing.B) {
 	for _, x := range []struct{ n, size int }{{1, 100}, {100, 100}, {100, 1024}, {10_000, 100}} {
 		for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
@@ -129,9 +128,9 @@ func prose(n int) string {
 	return string(out[:n])
 }
 
-// BenchmarkReadTail reads the newest of small batches, one at a time: a consumer that
-// keeps up. BenchmarkReadCold reads 64 MiB in pieces of 1 MiB after a restart; its
-// time is for one batch of 100 records.
+// BenchmarkReadTail reads the newest of small batches, one at a time, as a consumer does that keeps
+// up. BenchmarkReadCold reads 64 MiB in pieces of 1 MiB after a restart; its time is for one batch
+// of 100 records.
 func BenchmarkReadTail(b *testing.B) {
 	log, tp := benchTopic(b)
 	data := batch(0, values(10, 100)...)
@@ -217,8 +216,8 @@ func BenchmarkReadCold(b *testing.B) {
 	})
 }
 
-// BenchmarkProduce is for one record of 100 bytes; bare commits the same records in
-// a batch of the same size, made beforehand.
+// BenchmarkProduce reports the time of one record of 100 bytes. The base commits the same records
+// in batches of the same size that were built before.
 func BenchmarkProduce(b *testing.B) {
 	for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
 		b.Run(codec.String(), func(b *testing.B) {
@@ -248,7 +247,7 @@ func BenchmarkProduce(b *testing.B) {
 	}
 }
 
-// BenchmarkProduceSync is one record at a time, acknowledged.
+// BenchmarkProduceSync produces one record at a time and waits for each.
 func BenchmarkProduceSync(b *testing.B) {
 	_, tp := benchTopic(b)
 	p := producer(b, tp, nil)
@@ -293,7 +292,7 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
-// BenchmarkEndToEnd is from Append to the reader that waited.
+// BenchmarkEndToEnd measures from Append to the return of the waiting reader.
 func BenchmarkEndToEnd(b *testing.B) {
 	_, tp := benchTopic(b)
 	ctx := context.Background()

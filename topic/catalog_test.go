@@ -76,7 +76,7 @@ func TestCreateDescribeDelete(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A topic that is created again is another one and starts empty.
+// A topic that is created again has another ID and starts empty.
 func TestCreateAgain(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)
@@ -223,8 +223,8 @@ func TestAddPartitions(t *testing.T) {
 	}
 }
 
-// Of many creations of one name exactly one wins, changes by many are all made,
-// and nobody's handle is left dead.
+// Of many concurrent creations of one name exactly one succeeds, all concurrent changes are made,
+// and all handles stay current.
 func TestAdminIsSafeUnderConcurrency(t *testing.T) {
 	log := testengines.Memory(t)
 	cs := []*Catalog{open(t, log, nil), open(t, log, nil)}
@@ -264,8 +264,8 @@ func TestAdminIsSafeUnderConcurrency(t *testing.T) {
 	}
 }
 
-// What a deleted topic has in the index goes with it, and if the process ended in
-// between, with the next upkeep; other topics keep theirs.
+// Deleting a topic removes its index. If the process ends in between, the next upkeep removes it.
+// The index of other topics stays.
 func TestIndexOfDeletedTopics(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)

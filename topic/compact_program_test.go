@@ -14,10 +14,10 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// With whatever was appended, however often compaction ran or failed, with tiny
-// memory, extents and restarts in between: the newest value of every key is there, at
-// its offset; no offset changes; nothing that was never written appears; and once
-// compaction has come to rest, below the newest batch each key is there once.
+// Random programs of appends, compactions that fail or not, and restarts, with little memory and
+// small extents. At any time the newest value of every key is there, at its offset; no offset
+// changes; no record is there that was not written. After the last compaction each key is there
+// once, below the newest batch.
 func TestCompactionAgreesWithModel(t *testing.T) {
 	eachProgram(t, func(t *rapid.T, log *failing) {
 		p := &compactionProgram{log: log, clock: &testkit.Clock{}, newest: map[string]int64{}}
@@ -27,8 +27,7 @@ func TestCompactionAgreesWithModel(t *testing.T) {
 	})
 }
 
-// compactionProgram does random things to a compacted topic and remembers
-// everything that was written.
+// compactionProgram runs random steps on a compacted topic and keeps all records that were written.
 type compactionProgram struct {
 	log     *failing
 	clock   *testkit.Clock
@@ -139,7 +138,7 @@ func (p *compactionProgram) Restart(t *rapid.T) {
 	p.open(t)
 }
 
-// Check compares what is there with what was written.
+// Check compares the stored records with those that were written.
 func (p *compactionProgram) Check(t *rapid.T) {
 	p.checkRecords(t)
 	p.checkIndex(t)

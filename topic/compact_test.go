@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// compacted returns "offset key=value" of what a partition holds; null is "-".
+// compacted returns the records of a partition as "offset key=value", with "-" for null.
 func compacted(t testing.TB, tp *Topic) (out []string) {
 	t.Helper()
 	for _, r := range all(t, tp, nil)[0] {
@@ -46,7 +46,7 @@ func wantRecords(t testing.TB, tp *Topic, want ...string) {
 	}
 }
 
-// The newest record of each key stays, where it was; the newest batch is not touched.
+// The newest record of each key stays at its offset. The newest batch is not changed.
 func TestCompact(t *testing.T) {
 	for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
 		testengines.Each(t, func(t *testing.T, log mainstem.Log) {
@@ -62,7 +62,7 @@ func TestCompact(t *testing.T) {
 			wantRecords(t, tp, "1 b=1", "4 a=3", "5 c=-", "6 b=newest", "7 b=newest")
 			mustCompact(t, tp) // once more changes nothing
 			wantRecords(t, tp, "1 b=1", "4 a=3", "5 c=-", "6 b=newest", "7 b=newest")
-			// Reading from an offset that is gone goes on with the next.
+			// Reading from an offset that was removed returns the next batch.
 			if chunk, err := tp.Read(t.Context(), 0, 3, nil); err != nil || bases(t, chunk.Data)[0] != 4 {
 				t.Errorf("%v, %v", bases(t, chunk.Data), err)
 			}
@@ -92,7 +92,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// Records within the lag, and everything after them, are left alone.
+// Records within the lag, and all after them, are not compacted.
 func TestMinCompactionLag(t *testing.T) {
 	ck := &testkit.Clock{}
 	c := open(t, testengines.Memory(t), &Options{Now: ck.Now})
@@ -150,8 +150,8 @@ func txn(pid int64, records ...rec) []byte {
 	return h.AppendTo(nil)
 }
 
-// Aborted records never supersede committed ones and go; an open transaction stops
-// compaction; markers stay.
+// Aborted records are removed and never supersede committed ones. An open transaction stops
+// compaction. Markers stay.
 func TestCompactTransactions(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
@@ -194,7 +194,8 @@ func TestCompactTransactions(t *testing.T) {
 	})
 }
 
-// A topic that becomes compacted: records without key go, garbage stays.
+// In a topic that becomes compacted, records without keys are removed, and batches that cannot be
+// decoded stay.
 func TestCompactAfterAlter(t *testing.T) {
 	c := open(t, testengines.Memory(t), nil)
 	tp := create(t, c, "x", Spec{})
@@ -236,8 +237,8 @@ func TestCompactAfterAlter(t *testing.T) {
 	}
 }
 
-// Consumers and producers at work while compaction runs see every key's newest
-// value, and never one older than they have seen.
+// Consumers and producers that work during compaction see the newest value of every key, and never
+// one older than they have seen.
 func TestCompactionUnderLoad(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)

@@ -31,7 +31,7 @@ func TestConfigKeysAreThoseOfKafka(t *testing.T) {
 	}
 }
 
-// Every default is a value that is allowed, and Kafka's.
+// Every default is an allowed value, and Kafka's default.
 func TestConfigDefaults(t *testing.T) {
 	for _, k := range ConfigKeys() {
 		if err := (Config{k.Name: k.Default}).Validate(); err != nil {
@@ -109,7 +109,7 @@ func TestConfigValues(t *testing.T) {
 			t.Errorf("%s=%s: %v, want it to say %q", c.key, c.value, err, c.text)
 		}
 	}
-	// The older name of both bounds of timestamps holds where these are not set.
+	// The older name sets each bound of timestamps that is not set itself.
 	s, err := Config{TimestampDifference: "5", TimestampAfter: "7"}.parse()
 	if err != nil || s.Before != 5 || s.After != 7 {
 		t.Errorf("a difference of 5 means %d before and %d after, %v; want 5, and 7 as set", s.Before, s.After, err)

@@ -60,7 +60,8 @@ func TestConsumeFrom(t *testing.T) {
 	})
 }
 
-// A follower gets what was there and what comes, from partitions added later too.
+// With Follow a consumer gets the records that are there and those that come later, also from
+// partitions that are added later.
 func TestConsumeFollow(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
@@ -105,8 +106,8 @@ func TestConsumeFollow(t *testing.T) {
 	})
 }
 
-// When retention has removed what a consumer was to read next, it gets an error,
-// or goes on if it said so.
+// If retention has removed the record that a consumer reads next, the consumer gets an error, or
+// continues with SkipLost.
 func TestConsumeLost(t *testing.T) {
 	c := open(t, testengines.Memory(t), nil)
 	tp := create(t, c, "x", Spec{})
@@ -143,7 +144,7 @@ func TestOffsets(t *testing.T) {
 		if got, err := x.Offsets("g").Load(t.Context()); len(got) != 0 || err != nil {
 			t.Errorf("before any: %v, %v", got, err)
 		}
-		// Names that would be confused if they were simply joined.
+		// Two pairs of names that are equal when they are concatenated.
 		for group, tp := range map[string]*Topic{"g": x, "gx": y} {
 			if err := tp.Offsets(group).Commit(t.Context(), 0, int64(len(group))); err != nil {
 				t.Fatal(err)
@@ -189,8 +190,8 @@ func TestOffsets(t *testing.T) {
 	})
 }
 
-// Consuming, transforming and moving on in one commit: however often the worker
-// dies between any two steps, each record is processed exactly once.
+// Consuming, transforming and committing the offset are one commit. However often the worker
+// crashes between any two steps, each record is processed exactly once.
 func TestExactlyOnce(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)

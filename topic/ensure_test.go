@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-// What creates a topic at the first start of a program returns it at the second, in this
+// Ensure creates a topic at the first start of a program and returns it at the second, in this
 // process or another.
 func TestEnsure(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
@@ -33,8 +33,8 @@ func TestEnsure(t *testing.T) {
 	})
 }
 
-// A topic that is what was asked for is returned however that was written; what was not
-// asked for may be as it is.
+// Ensure returns a topic that is as asked for, in whatever notation. Settings that were not asked
+// for may have any value.
 func TestEnsureTakesTheSame(t *testing.T) {
 	c := open(t, testengines.Memory(t), nil)
 	first := create(t, c, "x", Spec{Partitions: 3, Config: Config{CleanupPolicy: "compact,delete", MinDirtyRatio: "0.25", CompressionType: "zstd"}})
@@ -55,8 +55,8 @@ func TestEnsureTakesTheSame(t *testing.T) {
 	}
 }
 
-// A topic that is not what was asked for is an error that names the setting, what it is
-// and what was asked for, and nothing changes.
+// For a topic that differs, Ensure returns an error with the setting, its value and the one asked
+// for, and changes nothing.
 func TestEnsureNamesWhatDiffers(t *testing.T) {
 	c := open(t, testengines.Memory(t), nil)
 	tp := create(t, c, "x", Spec{Partitions: 3, Config: Config{RetentionMs: "5", CompressionType: "zstd"}})

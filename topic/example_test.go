@@ -22,7 +22,7 @@ func check(err error) {
 	}
 }
 
-// Publishing a record, updating a key and moving a consumer on are one commit.
+// Publishing a record, updating a key and committing an offset are one commit.
 func Example() {
 	ctx := context.Background()
 	log := ok(pebblelog.OpenMemory(nil))
@@ -95,7 +95,7 @@ func ExampleTopic_Consume() {
 	// 1 goodbye
 }
 
-// A fetch that waits: look, and wait only if there is nothing.
+// A fetch that waits: it reads, and waits only if there is nothing.
 func ExampleWaiter() {
 	ctx := context.Background()
 	log := ok(pebblelog.OpenMemory(nil))

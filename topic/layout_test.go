@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
-// Bytes that are in logs already: they may be read differently never, and written
+// These bytes are stored in logs. They must never be read differently, and may be written
 // differently only with a new format number.
 func TestGoldenLayout(t *testing.T) {
 	id := ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
@@ -46,7 +46,7 @@ func TestGoldenLayout(t *testing.T) {
 	}
 }
 
-// Decoders give back what was encoded.
+// Decoders return the values that were encoded.
 func TestLayoutRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		positive := rapid.Int64Range(0, 1<<61)
@@ -62,7 +62,7 @@ func TestLayoutRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever is in the log, decoding it is an error or a value that is written the same.
+// For any bytes, decoding returns an error or a value that is encoded to the same bytes.
 func FuzzLayout(f *testing.F) {
 	f.Add((&meta{Partitions: 1}).encode())
 	f.Add(state{}.encode())
@@ -84,7 +84,7 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// What the log holds under the keys of this view is checked when it is read.
+// Values under the keys of this package are checked when they are read.
 func TestDamagedIndex(t *testing.T) {
 	log := testengines.Memory(t)
 	c := open(t, log, nil)
@@ -142,7 +142,7 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// Everything is there again after the directory was closed and opened.
+// All data is there after the directory was closed and opened again.
 func TestReopenDirectory(t *testing.T) {
 	dir, ck := t.TempDir(), &testkit.Clock{}
 	var id ID

@@ -41,8 +41,8 @@ func eachProgram(t *testing.T, program func(t *rapid.T, log *failing)) {
 	})
 }
 
-// failing is a log whose n-th commit from now fails, with n counting down to 1;
-// 0 means never. The batch may have been written nevertheless.
+// failing is a log whose n-th commit from now fails; n counts down to 1, and 0 means that none
+// fails. If written is set, the batch is written all the same.
 type failing struct {
 	mainstem.Log
 	n       int
@@ -65,7 +65,7 @@ func (f *failing) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Recei
 	return f.Log.Commit(ctx, b)
 }
 
-// mayFail runs f, of which one commit may fail, as if the process had ended there.
+// mayFail calls run, of whose commits one may fail, as if the process had ended there.
 func (f *failing) mayFail(t *rapid.T, run func() error) (failed bool) {
 	f.n, f.written = rapid.IntRange(0, 6).Draw(t, "failing commit"), rapid.Bool().Draw(t, "written")
 	defer func() { f.n = 0 }()

@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// bombSize is what the batches of these tests decompress to, about.
+// bombSize is about the decompressed size of the batches of these tests.
 const bombSize = 8 << 20
 
 // bomb returns a batch of a few kilobytes that decompresses to bombSize.
@@ -36,7 +36,7 @@ func bomb(t *testing.T, key string, c recordbatch.Codec) []byte {
 	return batch
 }
 
-// bombed returns a compacted topic that takes memory from the budget, with some bombs.
+// bombed returns a compacted topic with some bombs, whose catalog has the budget memory.
 func bombed(t *testing.T, memory *budget.Budget, c recordbatch.Codec) *topic.Topic {
 	t.Helper()
 	log, err := pebblelog.OpenMemory(nil)
@@ -75,12 +75,13 @@ func starved(t *testing.T, memory *budget.Budget, f func(ctx context.Context) er
 	return <-done
 }
 
-// waits reports whether somebody waits for bytes of memory or of a budget below it.
+// waits reports whether a hold waits for bytes of memory or of a budget below it.
 func waits(memory *budget.Budget) bool {
 	return slices.ContainsFunc(memory.Stats(), func(s budget.Stats) bool { return s.Waiting > 0 })
 }
 
-// Checking, finding times and compacting take their memory from the budget, and give it back.
+// Checking batches, looking up times and compacting reserve memory from the budget, and give it
+// back.
 func TestDecompressionDrawsFromTheBudget(t *testing.T) {
 	for _, c := range []recordbatch.Codec{recordbatch.Gzip, recordbatch.Snappy, recordbatch.LZ4, recordbatch.Zstd} {
 		t.Run(c.String(), func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestDecompressionDrawsFromTheBudget(t *testing.T) {
 	}
 }
 
-// Consumers take the memory of the batch whose records they yield from the budget, too.
+// Consumers, too, reserve the memory of the batch whose records they yield from the budget.
 func TestConsumersDrawFromTheBudget(t *testing.T) {
 	memory := budget.New("decompression", bombSize+bombSize/2)
 	bombs := bombed(t, memory, recordbatch.Zstd)

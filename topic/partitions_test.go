@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// counting counts the calls that read a log.
+// counting counts the calls that read from a log.
 type counting struct {
 	mainstem.Log
 	calls atomic.Int64
@@ -34,8 +34,8 @@ func (c *counting) Read(ctx context.Context, space string, key []byte, v mainste
 	return c.Log.Read(ctx, space, key, v)
 }
 
-// To create a topic, and to open one, takes a few calls of the log however many partitions
-// it has, and each partition begins where it did.
+// Creating and opening a topic takes a few calls of the log, whatever its number of partitions, and
+// each partition has the right start.
 func TestManyPartitionsTakeFewCalls(t *testing.T) {
 	const partitions, trimmed = 20_000, 12_345
 	log := &counting{Log: testengines.Memory(t)}

@@ -28,8 +28,8 @@ func producer(t testing.TB, tp *Topic, o *ProducerOptions) *Producer {
 	return p
 }
 
-// What many goroutines produce, with every codec, arrives complete, where the key
-// says, each goroutine's records in order.
+// All records of many goroutines are stored, with every codec, in the partitions of their keys,
+// those of each goroutine in order.
 func TestProduce(t *testing.T) {
 	for _, codec := range []Codec{Uncompressed, Gzip, Snappy, LZ4, Zstd} {
 		t.Run(codec.String(), func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestProduceRefuses(t *testing.T) {
 			t.Errorf("flush after %s: %v", x.name, err)
 		}
 	}
-	// What compresses well enough goes.
+	// A large record that compresses well enough is accepted.
 	if _, err := p.ProduceSync(t.Context(), Record{Key: key, Value: make([]byte, 5000), Partition: 1}); err != nil {
 		t.Error(err)
 	}
@@ -224,7 +224,7 @@ func randomBytes(n int) []byte {
 	return out
 }
 
-// slowLog holds commits back until they are let go, or fails them.
+// slowLog holds commits back until they may go on, or makes them fail.
 type slowLog struct {
 	mainstem.Log
 	gate chan error
@@ -239,9 +239,8 @@ func (l *slowLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Recei
 	return l.Log.Commit(ctx, b)
 }
 
-// While a commit is under way, Produce goes on until the buffer is full; then it
-// waits for room, at most as long as its context. A failed commit fails its
-// records and no others.
+// While a commit is under way, Produce returns at once until the buffer is full. Then it waits, at
+// most until its context ends. A failed commit fails its own records only.
 func TestProducerBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := model.New(nil)
@@ -288,7 +287,7 @@ func TestProducerBuffer(t *testing.T) {
 	})
 }
 
-// A record that is larger than the whole buffer goes when it is alone.
+// A record that is larger than the whole buffer is accepted when the buffer is empty.
 func TestProduceLargerThanBuffer(t *testing.T) {
 	c := open(t, testengines.Memory(t), nil)
 	tp := create(t, c, "x", Spec{})

@@ -17,7 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// What Read returns is what franz-go's consumer expects in a fetch response.
+// Read returns the bytes that franz-go's consumer expects in a fetch response.
 func TestReadIsAFetchResponse(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
@@ -102,7 +102,7 @@ func TestReadBounds(t *testing.T) {
 				t.Errorf("from %d, %+v: batches %v, next %d, end %d; want %v, %d", x.offset, x.o, got, chunk.Next, chunk.End, x.want, x.next)
 			}
 		}
-		// The buffer is appended to, and counts towards nothing.
+		// The batches are appended to the buffer, whose bytes do not count for the limits.
 		buf := append(make([]byte, 0, 4096), "head"...)
 		chunk, err := tp.Read(t.Context(), 0, 0, &partition.ReadOptions{Buffer: buf, MaxBytes: n})
 		if err != nil || !bytes.HasPrefix(chunk.Data, []byte("head")) || len(chunk.Data) != 4+n || &chunk.Data[0] != &buf[0] {
@@ -124,8 +124,8 @@ func TestReadBounds(t *testing.T) {
 	})
 }
 
-// A handle that has seen nothing yet reads what another appended, and knows an
-// end that another catalog's retention made.
+// A handle that has read nothing yet reads the batches of another catalog, and finds the end after
+// the other's retention has removed all.
 func TestReadOfOthersWrites(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)
@@ -154,8 +154,8 @@ func TestReadOfOthersWrites(t *testing.T) {
 	})
 }
 
-// An offset that another catalog has removed is out of range, whether records follow or not, for a
-// handle that has read it before.
+// An offset that another catalog has removed is out of range for a handle that has read it before,
+// whether records follow or not.
 func TestReadOfWhatOthersRemoved(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)
@@ -193,7 +193,7 @@ func TestReadOfWhatOthersRemoved(t *testing.T) {
 	})
 }
 
-// A stored value that is no record batch is reported, not skipped.
+// A stored value that is no record batch is an error, and not skipped.
 func TestReadOfCorruptData(t *testing.T) {
 	log := testengines.Memory(t)
 	c := open(t, log, nil)

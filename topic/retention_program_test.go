@@ -22,7 +22,7 @@ type held struct {
 	times                 []int64
 }
 
-// retentionModel is one partition: what should be there.
+// retentionModel is the expected state of one partition.
 type retentionModel struct {
 	start   int64
 	batches []held
@@ -80,8 +80,8 @@ func (m *retentionModel) newest() (offset, ms int64) {
 	return offset, ms
 }
 
-// Appends, retention by time and size, DeleteRecords, restarts, failing commits and
-// lookups by time agree with a model, with small extents so that every boundary is met.
+// Appends, retention by time and size, DeleteRecords, restarts, failing commits and lookups by time
+// agree with a model. Extents are small, so that the programs reach every boundary.
 func TestRetentionAgreesWithModel(t *testing.T) {
 	eachProgram(t, func(t *rapid.T, log *failing) {
 		p := &retentionProgram{log: log, clock: &testkit.Clock{}, ms: -1, bytes: -1}
@@ -91,7 +91,7 @@ func TestRetentionAgreesWithModel(t *testing.T) {
 	})
 }
 
-// retentionProgram does random things to a topic and to its model.
+// retentionProgram runs random steps on a topic and on its model.
 type retentionProgram struct {
 	log       *failing
 	clock     *testkit.Clock
@@ -200,7 +200,7 @@ func (p *retentionProgram) Lookup(t *rapid.T) {
 	}
 }
 
-// Check compares everything there is with the model.
+// Check compares the partition with the model.
 func (p *retentionProgram) Check(t *rapid.T) {
 	ctx := context.Background()
 	d, err := p.c.Describe(ctx, "x")

@@ -15,7 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// Records without timestamps are as old as their commit.
+// The age of records without timestamps is that of their commit.
 func TestRetentionWithoutTimestamps(t *testing.T) {
 	ck := &testkit.Clock{}
 	log := model.New(&model.Options{Now: ck.Now})
@@ -58,8 +58,8 @@ func TestDeleteRecordsRefuses(t *testing.T) {
 	}
 }
 
-// A removal that was cut short after its first step is finished by upkeep, and
-// nobody sees the records meanwhile.
+// Upkeep finishes a removal that was interrupted after its first step. No reader sees the records
+// meanwhile.
 func TestRemovalIsFinishedLater(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
@@ -96,7 +96,7 @@ func TestRemovalIsFinishedLater(t *testing.T) {
 	})
 }
 
-// Two catalogs may look after the same topics at once.
+// Two catalogs may run upkeep of the same topics at the same time.
 func TestUpkeepByTwo(t *testing.T) {
 	log := testengines.Memory(t)
 	ck := &testkit.Clock{}

@@ -23,7 +23,7 @@ func add(t *testing.T, w *Waiter, tp *Topic, partitions ...int32) {
 	}
 }
 
-// woken receives a wake-up and returns what grew, by name.
+// woken waits until w is woken and returns the names of the partitions that have grown.
 func woken(t *testing.T, w *Waiter) map[string]bool {
 	t.Helper()
 	if err := w.Wait(t.Context()); err != nil {
@@ -36,8 +36,7 @@ func woken(t *testing.T, w *Waiter) map[string]bool {
 	return out
 }
 
-// A waiter wakes for its partitions, of several topics, however they grew, and not
-// for others.
+// A waiter wakes for its partitions, of several topics, and not for others.
 func TestWaiter(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)
@@ -91,9 +90,8 @@ func TestWaiter(t *testing.T) {
 	})
 }
 
-// Nothing is missed: each of many waiters, which look only when they are woken,
-// sees every record. One follower serves them all, and ends by itself when nobody
-// waits any more.
+// Each of many waiters, which read only when they are woken, sees every record. One follower serves
+// all of them, and ends when there is no waiter any more.
 func TestManyWaiters(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)
@@ -155,8 +153,8 @@ func TestManyWaiters(t *testing.T) {
 	})
 }
 
-// Thousands of waiters on a thousand partitions cost one goroutine, and a record
-// wakes those of its partition.
+// Thousands of waiters for a thousand partitions need one goroutine. A record wakes those of its
+// partition only.
 func TestWaitersCostNoGoroutines(t *testing.T) {
 	c := open(t, testengines.Memory(t), nil)
 	tp := create(t, c, "x", Spec{Partitions: 1000})
@@ -184,7 +182,7 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 	}
 }
 
-// A handle learns from the follower what others do to its topic.
+// A handle learns from the follower what other catalogs change.
 func TestFollowerKeepsHandleCurrent(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)
@@ -226,7 +224,7 @@ func TestWaitEndsWithTheCatalog(t *testing.T) {
 	})
 }
 
-// When the log is closed under a consumer, the consumer learns of it.
+// A consumer that waits gets an error when the log is closed.
 func TestLogClosedUnderConsumer(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c := open(t, log, nil)

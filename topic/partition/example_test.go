@@ -17,7 +17,7 @@ func ok[T any](v T, err error) T {
 	return v
 }
 
-// A server commits what many clients sent, and leaves out what one of them sent wrongly.
+// A server commits the batches of many clients together, and refuses those that are invalid.
 func Example() {
 	ctx := context.Background()
 	log := ok(pebblelog.OpenMemory(nil))

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Bytes that are in logs already: they may be read differently never, and written
+// These bytes are stored in logs. They must never be read differently, and may be written
 // differently only with a new format number.
 func TestGoldenOffset(t *testing.T) {
 	id := ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
@@ -28,7 +28,7 @@ func TestGoldenOffset(t *testing.T) {
 	}
 }
 
-// The decoder gives back what was encoded.
+// The decoder returns the value that was encoded.
 func TestOffsetRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		positive := rapid.Int64Range(0, 1<<61)
@@ -41,7 +41,7 @@ func TestOffsetRoundTrip(t *testing.T) {
 	})
 }
 
-// Whatever is in the log, decoding it is an error or a value that is written the same.
+// For any bytes, decoding returns an error or a value that is encoded to the same bytes.
 func FuzzOffset(f *testing.F) {
 	f.Add((&Offset{Next: 5}).encode(ID{}))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -37,7 +37,7 @@ func storedGroups(t *testing.T, log mainstem.Log) []string {
 	return out
 }
 
-// Offsets of what is no topic of a catalog are stored like those of topics.
+// Offsets for a Reader that is no topic of a catalog are stored like those of topics.
 func TestOffsets(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		id := ID{1}
@@ -104,7 +104,7 @@ func TestStoredOffsets(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b := mainstem.NewBatch() // what others keep in the space is nobody's offset
+		b := mainstem.NewBatch() // other records of the space are no offsets
 		EnsureGroupSpace(b)
 		b.Put(GroupSpace, []byte("g\x00\x01a"), []byte("state"))
 		b.Put(GroupSpace, []byte("p"), nil)

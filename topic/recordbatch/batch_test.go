@@ -16,7 +16,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// What we build, franz-go's consumer reads; what franz-go's encoders build, we read.
+// franz-go's consumer reads the batches that are built here, and the batches of franz-go's encoders
+// are read here.
 func TestExchangeWithFranz(t *testing.T) {
 	for _, c := range codecs {
 		t.Run(c.String(), func(t *testing.T) {
@@ -56,7 +57,7 @@ func TestExchangeWithFranz(t *testing.T) {
 	}
 }
 
-// Without compression there is only one way to write a batch.
+// Without compression a batch has only one encoding.
 func TestSameBytesAsFranz(t *testing.T) {
 	ours, theirs := build(t, recordbatch.None, samples()...), foreign(t, recordbatch.None, samples()...)
 	recordbatch.Place(ours, 77, -1)
@@ -106,7 +107,7 @@ func TestXerialSnappy(t *testing.T) {
 	}
 }
 
-// reseal makes length and checksum right after a test has changed a batch.
+// reseal writes the right length and checksum into a batch that a test has changed.
 func reseal(b []byte) {
 	binary.BigEndian.PutUint32(b[8:], uint32(len(b)-12))
 	binary.BigEndian.PutUint32(b[17:], recordbatch.Checksum(b))
@@ -167,7 +168,8 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// A compressed batch is opened only on request, see [recordbatch.Check]; then what is wrong inside shows.
+// A compressed batch is decompressed only on request, see [recordbatch.Check]; only then are
+// mistakes in its records found.
 func TestVerifyCompressed(t *testing.T) {
 	for _, c := range codecs[1:] {
 		good := build(t, c, samples()...)
@@ -190,7 +192,7 @@ func TestVerifyCompressed(t *testing.T) {
 	}
 }
 
-// A few bytes that claim to be much more once decompressed cost no memory.
+// A few bytes that declare a large decompressed size cost no memory.
 func TestClaimsCostNothing(t *testing.T) {
 	wrap := func(c recordbatch.Codec, body ...byte) []byte {
 		b := append(build(t, recordbatch.None, samples()[0])[:recordbatch.HeaderSize], body...)
@@ -249,8 +251,8 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// Compaction's rewriting: what is kept keeps offset, timestamp and bytes, for us
-// and for franz-go; the batch keeps its span, codec and producer.
+// The records that are kept have the same offsets, timestamps and bytes, for this package and for
+// franz-go. The batch has the same offsets, codec and producer.
 func TestRewrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		records := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) recordbatch.Record {

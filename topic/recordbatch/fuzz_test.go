@@ -14,9 +14,8 @@ func addSeeds(f *testing.F) {
 	f.Add([]byte{})
 }
 
-// What Verify accepts, opened, can be decoded, has as many records as it says and
-// is read by franz-go too. The checksum is made right first, or hardly any input
-// would get past it.
+// A batch that Verify accepts with Open can be decoded, has the number of records in its header,
+// and can be read by franz-go. The checksum is corrected first, or hardly any input would pass.
 func FuzzVerify(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -51,7 +50,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// Decoding and rewriting stored bytes never panic, and a rewritten batch is one.
+// Decoding and rewriting any bytes does not panic, and a rewritten batch is valid.
 func FuzzRewrite(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -40,7 +40,7 @@ func build(t testing.TB, c recordbatch.Codec, records ...recordbatch.Record) []b
 	return bytes.Clone(out)
 }
 
-// foreign builds a batch with franz-go's encoders and compressors alone.
+// foreign builds a batch with franz-go's encoders and compressors only.
 func foreign(t testing.TB, c recordbatch.Codec, records ...recordbatch.Record) []byte {
 	t.Helper()
 	var body []byte
@@ -75,7 +75,7 @@ func foreign(t testing.TB, c recordbatch.Codec, records ...recordbatch.Record) [
 	return k.AppendTo(nil)
 }
 
-// kgoReads returns what franz-go's consumer makes of batches.
+// kgoReads returns the records that franz-go's consumer decodes from batches.
 func kgoReads(t testing.TB, batches []byte) []*kgo.Record {
 	t.Helper()
 	fp, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Topic: "t"},
@@ -99,7 +99,7 @@ func decode(t testing.TB, batch []byte, base int64) []recordbatch.Record {
 	return out
 }
 
-// show makes differences readable, nil and empty included.
+// show returns a record as a text in which nil and empty differ.
 func show(r recordbatch.Record) string {
 	return fmt.Sprintf("%d@%d %#v=%#v %#v", r.Offset, r.Timestamp, r.Key, r.Value, r.Headers)
 }
