@@ -11,7 +11,8 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// Close removes the member whichever of the keeper's goroutines first sees the session end.
+// Close removes the member, whichever goroutine of the keeper is the first to see the end of the
+// session.
 func TestWhoClosesIsGoneAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		for start := range uint64(200) {
@@ -29,7 +30,7 @@ func TestWhoClosesIsGoneAtOnce(t *testing.T) {
 	})
 }
 
-// lateAnswers carries out the commit of a Release at once, and answers when it may.
+// lateAnswers commits the deletion of a lease at once, and returns only when it is allowed to.
 type lateAnswers struct {
 	mainstem.Log
 	done   chan struct{} // gets a value when the commit was carried out
@@ -45,8 +46,8 @@ func (l *lateAnswers) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.R
 	return r, err
 }
 
-// A lease that is being released is gone from the log before the session knows. That
-// keeps no member from leaving.
+// While a Release is under way, the entry of its lease is deleted before the session has its
+// answer. Close removes the member all the same.
 func TestCloseBesideRelease(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		late := &lateAnswers{Log: log, done: make(chan struct{}), answer: make(chan struct{})}
@@ -78,7 +79,7 @@ func TestCloseBesideRelease(t *testing.T) {
 	})
 }
 
-// deaf is a log whose feed says nothing.
+// deaf is a log whose feed yields nothing.
 type deaf struct{ mainstem.Log }
 
 func (d deaf) Feed(ctx context.Context, _ mainstem.Filter) iter.Seq2[mainstem.Record, error] {
@@ -88,7 +89,7 @@ func (d deaf) Feed(ctx context.Context, _ mainstem.Filter) iter.Seq2[mainstem.Re
 	}
 }
 
-// Open that gives up when it has a session already ends it, and does not wait until it is over.
+// If Open fails when it has a session already, it ends the session at once.
 func TestOpenThatGivesUpEndsItsSession(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		began := time.Now()

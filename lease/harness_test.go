@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 10 * time.Second
 
-// network is what lies between one node and the log: it can be cut, and hold back
-// what is on its way, so that it arrives long after it was sent.
+// network is the network between one node and the log. It can be cut, or hold calls back, so that
+// they arrive long after they were made.
 type network struct {
 	mainstem.Log
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ func newNetwork(log mainstem.Log) *network {
 	return n
 }
 
-// cut makes calls fail, freeze makes them wait, heal lets them through, those that wait too.
+// cut makes calls fail, freeze makes them wait, heal lets all pass, also those that wait.
 func (n *network) cut()    { n.set(make(chan struct{}), true) }
 func (n *network) freeze() { n.set(make(chan struct{}), false) }
 func (n *network) heal() {
@@ -54,7 +54,7 @@ func (n *network) set(open chan struct{}, failing bool) {
 	select {
 	case <-n.open:
 		n.open = open
-	default: // what waits already goes on waiting
+	default: // calls that wait already go on waiting
 	}
 	n.failed = make(chan struct{})
 	if failing {
@@ -83,7 +83,7 @@ func (n *network) pass(ctx context.Context) error {
 	}
 }
 
-// Commit goes on its way even if its caller gives up: the answer is lost then.
+// Commit is carried out even if its caller gives up: then the answer is lost.
 func (n *network) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	n.mu.Lock()
 	open := n.open
@@ -162,7 +162,7 @@ func leave(t testing.TB, k *lease.Keeper) {
 	}
 }
 
-// await waits until ok holds, looking again at each change that k sees.
+// await waits until ok returns true, which it calls again after each change that k sees.
 func await(t testing.TB, k *lease.Keeper, what string, ok func() bool) {
 	t.Helper()
 	patience := time.After(time.Minute)

@@ -87,8 +87,8 @@ func TestALeaseHasOneOwnerAndGoesOnWhenItIsReleased(t *testing.T) {
 	})
 }
 
-// The thing that one log gives: what an owner writes is written only as long as it
-// is the owner, whatever it believes itself.
+// A fenced batch is committed only as long as its lease has the key, even if the former owner does
+// not know that it has lost it.
 func TestFencedWritesOfAFormerOwnerAreRefused(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		a, b := join(t, log, "a", 1), join(t, log, "b", 1)
@@ -174,8 +174,8 @@ func TestAMemberThatIsCutOffStopsBeforeItsLeasesAreTaken(t *testing.T) {
 	})
 }
 
-// A node that crashed and starts again has its name when its earlier life is over,
-// and no sooner.
+// A node that has crashed and starts again can join when its earlier session is over, and no
+// sooner.
 func TestARestartedNodeWaitsForItsEarlierLife(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		net := newNetwork(log)
@@ -218,7 +218,7 @@ func TestANameIsRefusedWhileItsOwnerLives(t *testing.T) {
 	})
 }
 
-// Leases of members that crashed do not stay in the bucket for good.
+// Leases of members that have crashed are deleted from the bucket.
 func TestLeasesOfTheDeadAreRemoved(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		net := newNetwork(log)
@@ -235,7 +235,8 @@ func TestLeasesOfTheDeadAreRemoved(t *testing.T) {
 	})
 }
 
-// A keeper that loses the bucket for a while takes in what was deleted meanwhile.
+// A keeper that could not watch the bucket for a while drops the entries that were deleted
+// meanwhile.
 func TestAKeeperThatWasCutOffSeesWhatIsGone(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		net := newNetwork(log)

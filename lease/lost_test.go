@@ -15,12 +15,12 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// lostAnswers is a log that loses the answers to commits that take a lease, while it is told
-// to. It carries them out when it may.
+// lostAnswers is a log that loses the answers to commits that acquire a lease, while lose is set.
+// It carries the commits out when may is closed.
 type lostAnswers struct {
 	mainstem.Log
 	lose    atomic.Bool
-	may     chan struct{} // closed: at once
+	may     chan struct{} // closed: commits are carried out at once
 	carried atomic.Int64  // commits carried out whose answers were lost
 }
 
@@ -45,7 +45,7 @@ func (l *lostAnswers) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.R
 	return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindCanceled, Op: "commit", Err: ctx.Err(), Outcome: mainstem.Unknown}
 }
 
-// unanswered acquires a key with a patience of a second, and expects to learn nothing.
+// unanswered acquires a key with a timeout of a second and expects an unknown outcome.
 func unanswered(t *testing.T, k *lease.Keeper, key string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -55,8 +55,8 @@ func unanswered(t *testing.T, k *lease.Keeper, key string) {
 	}
 }
 
-// free waits until b may have the key, which the session of a took without learning of it,
-// while that session goes on.
+// free waits until b can acquire the key, which the session of a has acquired without learning of
+// it. That session goes on.
 func free(t *testing.T, a, b *lease.Keeper, key string, within time.Duration) {
 	t.Helper()
 	session := a.Self().Epoch
@@ -75,7 +75,7 @@ func free(t *testing.T, a, b *lease.Keeper, key string, within time.Duration) {
 	}
 }
 
-// An Acquire that took the key, and whose answer was lost, leaves nothing that others wait for.
+// An Acquire that has written its entry, and whose answer was lost, keeps the key from nobody.
 func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		lost := newLostAnswers(log)
@@ -92,7 +92,7 @@ func TestAcquireWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// The same if the log carries the commit out long after the caller has given up.
+// The same holds if the commit is carried out long after its caller has given up.
 func TestAcquireThatArrivesLate(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		lost := newLostAnswers(log)
@@ -112,7 +112,7 @@ func TestAcquireThatArrivesLate(t *testing.T) {
 	})
 }
 
-// The session may have the key at once, and keeps it.
+// The same session can acquire the key at once, and keeps it.
 func TestAcquireAgainAfterALostAnswer(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		lost := newLostAnswers(log)

@@ -17,8 +17,8 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// contender wants the lease whenever it is free, and writes under it whenever it
-// believes that it has it, and also when it knows better.
+// contender acquires the lease whenever it is free. It writes under the lease while it believes
+// that it is the owner, and sometimes with leases that are over.
 type contender struct {
 	name  string
 	net   *network
@@ -32,10 +32,9 @@ type contender struct {
 	wg    sync.WaitGroup
 }
 
-// TestAtMostOneOwner runs random programs of cuts, delays longer than the TTL,
-// restarts and crashes on three contenders for one key, in virtual time. At every moment at most
-// one of them may believe that it is the owner, and of the fenced writes those of
-// one epoch must not follow those of a higher one.
+// TestAtMostOneOwner runs random programs of cuts, delays longer than the TTL, restarts and crashes
+// on three contenders for one key, in virtual time. At every moment at most one of them may believe
+// that it is the owner, and no fenced write of one epoch may follow one of a higher epoch.
 func TestAtMostOneOwner(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
@@ -96,7 +95,7 @@ func contend(t *testing.T, steps []step) error {
 	return ordered(t, log, owner.Epoch)
 }
 
-// do lets something happen to the contender.
+// do runs one step of the program.
 func (c *contender) do(t *testing.T, what string) {
 	switch what {
 	case "cut":
@@ -109,14 +108,14 @@ func (c *contender) do(t *testing.T, what string) {
 		c.net.heal()
 		c.end(t)
 		c.begin(t)
-	case "crash": // its last writes may still be on their way
+	case "crash": // its last commits may arrive later
 		c.net.freeze()
 		c.end(t)
 		old := c.net
 		c.net = newNetwork(c.net.Log)
 		time.AfterFunc(ttl, old.heal)
 		c.begin(t)
-	case "late": // what it once had it still writes with
+	case "late": // it writes with leases that are over
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, l := range c.had {
@@ -135,7 +134,7 @@ func (c *contender) lease() *lease.Lease {
 	return c.now
 }
 
-// begin starts the contender. It may have to wait for its earlier life.
+// begin starts the contender. It may have to wait for the end of its earlier session.
 func (c *contender) begin(t *testing.T) {
 	c.start++
 	c.stops = make(chan struct{})
@@ -186,13 +185,13 @@ func (c *contender) end(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(3 * ttl): // what it waits for comes through
+	case <-time.After(3 * ttl): // then the calls that it waits for pass
 		frozen.heal()
 		<-done
 	}
 }
 
-// write appends the lease's epoch to a stream, if the lease is good.
+// write appends the lease's epoch to a stream, fenced.
 func (c *contender) write(t *testing.T, l *lease.Lease, net *network) {
 	b := mainstem.NewBatch()
 	b.Ensure("writes", mainstem.Policy{})
@@ -214,7 +213,7 @@ func oneBelieves(all []*contender) error {
 	return nil
 }
 
-// ordered checks that epochs never went back and each was one contender's.
+// ordered checks that epochs never decrease and that each belongs to one contender.
 func ordered(t *testing.T, log mainstem.Log, newest uint64) error {
 	last, owner := uint64(0), ""
 	for r, err := range log.Read(t.Context(), "writes", []byte("w"), mainstem.Versions{}) {

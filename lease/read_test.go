@@ -8,7 +8,7 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// TestReadShowsMembersAndLeases without being a member.
+// Read returns members and leases without being a member.
 func TestReadShowsMembersAndLeases(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		const bucket = "test/locks"

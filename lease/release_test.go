@@ -13,8 +13,8 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// A Release that fails because the log cannot be reached is made up for when it can be:
-// the others need not wait for the end of the session, which goes on.
+// A Release that fails because the log cannot be reached is repeated when it can. Other members
+// need not wait for the end of the session, which goes on.
 func TestReleaseDuringAnOutage(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		net := newNetwork(log)
@@ -63,7 +63,7 @@ func TestReleaseDuringAnOutage(t *testing.T) {
 	})
 }
 
-// fenced commits a write that only the owner of l may do.
+// fenced commits a write that only the owner of l can commit.
 func fenced(t *testing.T, log mainstem.Log, l *lease.Lease) error {
 	b := mainstem.NewBatch()
 	b.Ensure("results", mainstem.Policy{})
@@ -73,8 +73,8 @@ func fenced(t *testing.T, log mainstem.Log, l *lease.Lease) error {
 	return err
 }
 
-// The session that gave a lease up may have it again, whether or not the log has heard of
-// that: what is still to be deleted is the former lease.
+// A session can acquire a key again that it has released, whether or not the entry of the former
+// lease is deleted yet: the later deletion does not touch the new lease.
 func TestAcquireAfterAReleaseThatFailed(t *testing.T) {
 	for _, frozen := range []bool{false, true} {
 		t.Run(fmt.Sprintf("frozen=%t", frozen), func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestAcquireAfterAReleaseThatFailed(t *testing.T) {
 	}
 }
 
-// stuck is a log in which deleting leases takes longer than anybody waits.
+// stuck is a log in which deletions of leases take longer than any caller waits.
 type stuck struct{ mainstem.Log }
 
 func (s stuck) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
@@ -136,7 +136,7 @@ func (s stuck) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt,
 	return s.Log.Commit(ctx, b)
 }
 
-// Releasing again delays no renewal.
+// A repeated Release does not delay renewals.
 func TestAReleaseThatHangsEndsNoSession(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		a := join(t, stuck{log}, "a", 1)
