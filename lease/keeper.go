@@ -77,7 +77,7 @@ func Open(ctx context.Context, log mainstem.Log, self Member, o *Options) (*Keep
 	k.ctx, k.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	k.done.Go(k.watch)
 	if err := k.begin(ctx); err != nil {
-		_ = k.Close(ctx) // ends a session, if there is one; if ctx has ended, others remove it after its TTL
+		_ = k.Close(ctx) // ends a session; if ctx has ended, others remove it after its TTL
 		return nil, err
 	}
 	k.done.Go(k.reap)

@@ -23,7 +23,7 @@ type Lease struct {
 	keeper  *Keeper
 	session *Session
 	key     string
-	epoch   uint64        // 0 while acquiring, then constant; under session.mu until Acquire has returned
+	epoch   uint64        // 0 while acquiring, then constant; under session.mu until Acquire returns
 	done    chan struct{} // closed when the lease is over
 	once    sync.Once
 }

@@ -14,7 +14,7 @@ import (
 const (
 	DefaultBucket = "actor/cluster"
 	DefaultTTL    = 10 * time.Second
-	MinTTL        = 50 * time.Millisecond // less would be over before a busy machine renews it
+	MinTTL        = 50 * time.Millisecond // a busy machine may not renew a shorter one in time
 	MaxTTL        = time.Hour
 	MaxName       = 255     // bytes of the name of a member
 	MaxValue      = 4 << 10 // bytes of an address, or of the value of a lease

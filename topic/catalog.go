@@ -296,7 +296,7 @@ type surveyed struct {
 // it.
 func (c *Catalog) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 	return func(yield func(surveyed, error) bool) {
-		var found []mainstem.SpaceInfo // collected first: loop bodies read and write while they have a topic
+		var found []mainstem.SpaceInfo // collected first, since loop bodies read and write
 		for info, err := range c.log.Spaces(ctx, SpacePrefix) {
 			if err != nil {
 				yield(surveyed{}, err)
@@ -308,7 +308,7 @@ func (c *Catalog) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 			t, err := c.Topic(ctx, strings.TrimPrefix(info.Name, SpacePrefix))
 			switch {
 			case errors.Is(err, mainstem.ErrNotFound), errors.Is(err, mainstem.ErrInvalid):
-				continue // deleted meanwhile, or a space that is no topic's
+				continue // deleted meanwhile, or not the space of a topic
 			}
 			if !yield(surveyed{t, info.Last}, err) {
 				return

@@ -47,7 +47,7 @@ func (t *Topic) Read(ctx context.Context, num int32, offset int64, o *partition.
 	if err != nil || !missing {
 		return c, err
 	}
-	// Compaction has removed it, or another process has moved the start.
+	// Compaction has removed the offset, or another process has raised the start.
 	start, err := t.Start(ctx, num)
 	if err == nil && offset < start {
 		err = p.outOfRange(op, offset, p.KnownEnd())

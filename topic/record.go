@@ -20,7 +20,7 @@ type Record struct {
 // Header is one name and value of a record. Names may repeat.
 type Header = recordbatch.Header
 
-// Codec is how record batches are compressed.
+// Codec is the compression of record batches.
 type Codec = recordbatch.Codec
 
 // The codecs.

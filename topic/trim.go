@@ -137,7 +137,7 @@ func (p *partitionState) trimLocked(ctx context.Context, b *mainstem.Batch, star
 	}
 	p.index.extents = slices.Delete(p.index.extents, 0, drop)
 	if len(p.index.extents) > 0 {
-		if e := p.index.extents[0]; e.base < start && start < e.next { // what is left of the extent that holds start
+		if e := p.index.extents[0]; e.base < start && start < e.next { // it has start within it: keep the rest
 			rest, err := p.summarize(ctx, start, e.next)
 			if err != nil {
 				p.index = index{}

@@ -33,7 +33,7 @@ type Waiter struct {
 
 	mu struct {
 		sync.Mutex
-		parts  map[*partitionState]struct{} // that were added; the hub of each one's topic has the waiter
+		parts  map[*partitionState]struct{} // that were added; the waiter is in the hubs of their topics
 		closed bool
 	}
 	grown struct {

@@ -30,7 +30,7 @@ const (
 	atAttributes   = 21 // also where the bytes under the CRC begin
 	atLastDelta    = 23
 	atMaxTimestamp = 35
-	lengthPrefix   = 12 // base offset and length: what the length field does not count
+	lengthPrefix   = 12 // base offset and length, which the length field does not count
 )
 
 // Attribute bits.
