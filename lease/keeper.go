@@ -53,9 +53,10 @@ type Keeper struct {
 // and leases that were there before.
 //
 // If another member has the name, it may be an earlier process of this node that has crashed: Open
-// waits until that one has been silent for its TTL. If it renews its session meanwhile, Open fails
-// with Exists ([ErrHeld]). While the log cannot be reached, Open tries again until ctx ends.
-// Options or a member out of range are Invalid. After Open has returned, ctx may end.
+// waits until that one has been silent for its TTL. If it renews its session several times
+// meanwhile, Open fails with Exists ([ErrHeld]). While the log cannot be reached, Open tries again
+// until ctx ends. Options or a member out of range are Invalid. After Open has returned, ctx may
+// end.
 //
 // A self without a name only watches. Such a keeper is no member and cannot acquire leases. It
 // removes silent members like any other.

@@ -23,9 +23,9 @@ import (
 //	3/4 TTL   until: the session is over for its owner
 //	TTL       expires: other members may remove it, and its node may begin another
 //
-// A lease in the log that has the session's epoch is accounted for if its key is in leases, or its
-// epoch that of a lease in releasing or unreleased. Otherwise it is a stray, and dropStrays deletes
-// it.
+// An entry of a lease in the log that has the session's epoch is accounted for if its key is in
+// leases, or if a lease in releasing or unreleased has its revision as epoch. Otherwise it is a
+// stray, and dropStrays deletes it.
 //
 // Invariant: while the session is not over, each lease that Acquire has returned is in leases,
 // releasing or unreleased until its entry is deleted.

@@ -19,7 +19,7 @@ type view struct {
 	synced  chan struct{}    // closed when the bucket has been read once
 }
 
-// seen is a member, or what was read of it.
+// seen is a member, or only one of its two entries.
 type seen struct {
 	record
 	epoch kv.Revision // of the member entry; 0: there is none

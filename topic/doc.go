@@ -20,7 +20,7 @@
 // log. Append and the writes of Offsets have both forms, too.
 //
 // Package [github.com/mainstemdev/mainstem/topic/partition], on which this package is built, has
-// what only a server of Kafka's protocol needs, such as markers of transactions.
+// the types that only a server of Kafka's protocol needs, such as markers of transactions.
 //
 // # How it works
 //
@@ -44,7 +44,7 @@
 //	read.go, wait.go, consumer.go         reads
 //	lookup.go                             offsets by time
 //	group.go                              offsets of consumer groups
-//	index.go, upkeep.go, trim.go          the index, what runs in the background, retention
+//	index.go, upkeep.go, trim.go          the index, work in the background, retention
 //	compact.go, clean.go, offsetmap.go    compaction
 //
 // # Guarantees

@@ -10,8 +10,8 @@ import (
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
-// extentLimits are the size from which an extent takes no more batches. An extent is what upkeep
-// removes or rewrites in one commit, and what a lookup by time reads.
+// extentLimits are the size from which an extent takes no more batches. An extent is the unit of
+// work: upkeep removes or rewrites about one extent in a commit, and a lookup by time reads one.
 type extentLimits struct {
 	bytes, batches int64
 }
@@ -80,7 +80,7 @@ func (ix *index) find(offset int64) int {
 	return i
 }
 
-// glance is what the index records about one batch. It has the offsets from base up to next-1.
+// glance is the entry of one batch in the index. It has the offsets from base up to next-1.
 type glance struct {
 	base, next, bytes int64 // bytes as stored
 	time              int64 // ms since 1970: the max timestamp, or if there is none, the commit time

@@ -188,8 +188,8 @@ func (p *Producer) produce(ctx context.Context, r *Record, done func(Sent, error
 	return nil
 }
 
-// checkRecord checks what does not depend on the partition. size is the most that the record can
-// take.
+// checkRecord checks everything about a record that does not depend on its partition. size is the
+// most that the record can take.
 func (t *Topic) checkRecord(op string, r *recordbatch.Record, size int) error {
 	if err := t.usable(op); err != nil {
 		return err

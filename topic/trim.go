@@ -172,7 +172,8 @@ func (p *partitionState) summarize(ctx context.Context, base, next int64) (exten
 	return e, nil
 }
 
-// retain removes what retention.ms and retention.bytes do not keep at time now, in milliseconds.
+// retain removes the batches that retention.ms and retention.bytes do not keep at time now, in
+// milliseconds since 1970.
 func (p *partitionState) retain(ctx context.Context, s *settings, now int64) error {
 	start, err := p.expiredTo(ctx, s, now)
 	if err != nil {

@@ -27,11 +27,11 @@ func (c *Catalog) upkeepLoop() {
 	}
 }
 
-// Upkeep does at once what otherwise runs in the background. It removes what deleted topics left
-// behind. Then, for each partition of each topic, it stores the index, finishes a removal that was
-// interrupted, applies retention if cleanup.policy contains delete, and compacts the partition if
-// the policy contains compact and the partition is due. It goes on after the error of a partition,
-// and returns all errors, joined.
+// Upkeep runs the work of the background at once. It removes the index of deleted topics. Then, for
+// each partition of each topic, it stores the index, finishes a removal that was interrupted,
+// applies retention if cleanup.policy contains delete, and compacts the partition if the policy
+// contains compact and the partition is due. It goes on after the error of a partition, and returns
+// all errors, joined.
 func (c *Catalog) Upkeep(ctx context.Context) error {
 	var errs []error
 	if err := c.sweep(ctx); err != nil {

@@ -182,7 +182,7 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 	}
 }
 
-// A handle learns from the follower what other catalogs change.
+// A handle learns of the changes of other catalogs from the follower.
 func TestFollowerKeepsHandleCurrent(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		c, other := open(t, log, nil), open(t, log, nil)

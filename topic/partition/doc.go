@@ -1,5 +1,5 @@
-// Package partition has what a server of Kafka's protocol needs of topics beyond package topic,
-// which is built on it and is for programs.
+// Package partition has the parts of topics that only a server of Kafka's protocol needs. Package
+// topic, which is for programs, is built on it.
 //
 // # Words
 //

@@ -124,7 +124,7 @@ func compress(dst, src []byte, c Codec) ([]byte, error) {
 	return nil, fmt.Errorf("unknown %v", c)
 }
 
-// deflate appends what w, reset to write to a buffer, makes of src to dst.
+// deflate appends src, compressed by w, to dst. reset makes w write to a buffer.
 func deflate(dst, src []byte, w io.WriteCloser, reset func(io.Writer)) ([]byte, error) {
 	out := bytes.NewBuffer(dst)
 	reset(out)
@@ -229,8 +229,8 @@ func inflate(dst []byte, r io.Reader, expect, limit int, ask room) ([]byte, erro
 const zstdBlock = 128 << 10
 
 // unzstd is decompress for zstd. The size that a frame declares is not trusted: the limit is
-// lowered to what src can decompress to, block by block. If the buffer is too small, it is made
-// four times as large and decompression begins again.
+// lowered to the most that src can decompress to, block by block. If the buffer is too small, it is
+// made four times as large and decompression begins again.
 func unzstd(dst, src []byte, limit int, ask room) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(src); err != nil {

@@ -12,8 +12,8 @@ const keptScratch = 2 << 20
 // scratches are buffers for decompressed records, for reuse.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
-// Check is what [Verify] checks besides that a batch is well formed. The zero Check refuses control
-// batches, has no limit of size, and does not decompress.
+// Check are the checks of [Verify] besides that a batch is well formed. The zero Check refuses
+// control batches, has no limit of size, and does not decompress.
 type Check struct {
 	// Room is as [Decoder].Room. When Verify returns, the memory that it has allowed is not in use.
 	Room func(n int) error
