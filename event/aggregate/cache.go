@@ -5,12 +5,14 @@ import (
 	"sync"
 )
 
-// cache keeps states between calls. A state is in the cache or with one caller, never both:
-// take removes it. limit 0 keeps nothing.
+// cache is an LRU cache of states by ID. take removes a state and put returns it, so at any time a
+// state is in the cache or with one caller, which may change it.
+//
+// Invariant: byID has exactly the elements of order, at most limit.
 type cache[T any] struct {
-	limit int
+	limit int // 0: nothing is kept; does not change after Open
 
-	mu    sync.Mutex
+	mu    sync.Mutex               // guards the fields below
 	byID  map[string]*list.Element // to an *entry[T]
 	order list.List                // least recently put first
 }
@@ -36,7 +38,8 @@ func (c *cache[T]) take(id string) (T, bool) {
 	return c.order.Remove(el).(*entry[T]).value, true
 }
 
-// put keeps v as the state of id, in place of one that another caller has put there meanwhile.
+// put stores v as the state of id. It replaces a state that another caller has put meanwhile, which
+// may be newer: a stale state is detected when it is saved.
 func (c *cache[T]) put(id string, v T) {
 	if c.limit == 0 {
 		return

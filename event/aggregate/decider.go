@@ -8,24 +8,26 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Decider is the domain as three or four pure functions, for states S, commands C and events E.
-// E is usually an interface that the registered event types implement.
+// Decider is a domain as pure functions, for states S, commands C and events E. E is usually an
+// interface that the registered event types implement.
 type Decider[S, C, E any] struct {
 	// Initial returns the state without events.
 	Initial func() S
-	// Decide returns what happens because of a command, nothing if nothing does.
+	// Decide returns the events that a command leads to, none if it changes nothing, or the error
+	// with which the command is refused.
 	Decide func(S, C) ([]E, error)
-	// Evolve returns the state after an event. It may change and return the one that it is given.
+	// Evolve returns the state after an event. It may change the given state and return it.
 	Evolve func(S, E) S
-	// Terminal, if set, reports that a state takes no commands any more: Handle returns [ErrTerminal].
+	// Terminal, if set, reports whether a state accepts no further commands: Handle then returns
+	// [ErrTerminal].
 	Terminal func(S) bool
 }
 
-// ErrTerminal says that a command came for a state that has ended; see [Decider.Terminal].
+// ErrTerminal is the error of a command to a state that has ended; see [Decider.Terminal].
 var ErrTerminal = errors.New("the state is terminal and takes no commands")
 
-// Deciders handles commands with a [Decider]: a [Repository] for pure functions. It is safe for
-// concurrent use.
+// Deciders handles commands with a [Decider]: it is a [Repository] for pure functions. It is safe
+// for concurrent use.
 type Deciders[S, C, E any] struct {
 	streams
 	decider Decider[S, C, E]
@@ -33,14 +35,14 @@ type Deciders[S, C, E any] struct {
 	cache   cache[*decided[S]]
 }
 
-// decided is a state and where its stream stood.
+// decided is a state and the point of its stream that it is at.
 type decided[S any] struct {
 	state S
 	at    at
 }
 
-// OpenDecider returns the streams of a category in store as states of d; like [Open]. A snapshot
-// is the encoding of S.
+// OpenDecider returns the streams of a category in store as states of d. It is like [Open]; a
+// snapshot is the encoded S.
 func OpenDecider[S, C, E any](store *event.Store, types *event.Types, category string, d Decider[S, C, E], opts *Options) (*Deciders[S, C, E], error) {
 	if d.Initial == nil || d.Decide == nil || d.Evolve == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %.40q: a Decider needs Initial, Decide and Evolve", category)
@@ -63,14 +65,15 @@ func OpenDecider[S, C, E any](store *event.Store, types *event.Types, category s
 	return r, nil
 }
 
-// Load returns the state of id and the version of its stream. Without events it is the
-// initial state, and the version is 0 or that of the stream's tombstone.
+// Load returns the newest state of id and the version of its stream. Without events it is the
+// initial state, and the version is 0 or that of the stream's tombstone. The errors are those of
+// [Repository.Load], except NotFound; an event that is not an E is Invalid.
 func (r *Deciders[S, C, E]) Load(ctx context.Context, id string) (S, mainstem.Version, error) {
 	d, err := r.load(ctx, id, Point{})
 	return d.state, d.at.version, err
 }
 
-// LoadAt is Load as of a moment of the past, as far as the events are still held.
+// LoadAt is Load as of p, a point in the past. It needs the events up to p to be stored still.
 func (r *Deciders[S, C, E]) LoadAt(ctx context.Context, id string, p Point) (S, mainstem.Version, error) {
 	if err := p.check(); err != nil {
 		var none S
@@ -103,9 +106,10 @@ func (r *Deciders[S, C, E]) load(ctx context.Context, id string, p Point) (*deci
 }
 
 // Handle loads the state of id, decides, and appends the events on condition that nothing was
-// appended since. After a conflict it decides anew, up to [Options.Retries] times. An error of
-// Decide is returned, and nothing is written; so it is if there are no events. The events returned
-// are as durable as [Options.Durability] says.
+// appended since. After a conflict it decides again on the new state, up to [Options.Retries]
+// times. If Decide fails or returns no events nothing is written. When Handle returns, the events
+// have the durability of [Options.Durability]. An unknown outcome is handled as by
+// [Repository.Save].
 func (r *Deciders[S, C, E]) Handle(ctx context.Context, id string, cmd C) (event.Appended, error) {
 	return decide(ctx, &r.streams, &r.cache, decision[*decided[S]]{
 		id:   id,
@@ -114,8 +118,9 @@ func (r *Deciders[S, C, E]) Handle(ctx context.Context, id string, cmd C) (event
 	})
 }
 
-// HandleTo is [Deciders.Handle] as part of b: it loads, decides once, and adds the events with the
-// condition that the stream is still at the version that was read, also if there are none.
+// HandleTo is [Deciders.Handle] as part of b: it loads, decides once, and appends the events on
+// condition that the stream is still at the version that was loaded. If there are none it adds that
+// condition alone. After an error b may hold a part of the writes and must not be committed.
 func (r *Deciders[S, C, E]) HandleTo(ctx context.Context, b *mainstem.Batch, id string, cmd C) error {
 	d, err := r.load(ctx, id, Point{})
 	if err != nil {
@@ -134,7 +139,7 @@ func (r *Deciders[S, C, E]) HandleTo(ctx context.Context, b *mainstem.Batch, id 
 	return err
 }
 
-// change decides, and lets the events happen to d.
+// change decides on d, and evolves d by the events.
 func (r *Deciders[S, C, E]) change(id string, d *decided[S], cmd C) (*change, error) {
 	if r.decider.Terminal != nil && r.decider.Terminal(d.state) {
 		return nil, ErrTerminal
@@ -151,7 +156,8 @@ func (r *Deciders[S, C, E]) change(id string, d *decided[S], cmd C) (*change, er
 	return c, nil
 }
 
-// save decides on d and appends.
+// save decides on d and appends the events. After an error d is not used any more, since it may
+// contain events that were not written.
 func (r *Deciders[S, C, E]) save(ctx context.Context, id string, d *decided[S], cmd C) (event.Appended, error) {
 	c, err := r.change(id, d, cmd)
 	if err != nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// GapError says that a state cannot be loaded: its first events were truncated or
-// forgotten, and there is no snapshot of the form that the repository reads. It is Invalid.
+// GapError reports that a state cannot be computed: the first events of the stream were truncated
+// or forgotten, and there is no snapshot of the repository's [Options.SnapshotVersion] and codec.
+// It is Invalid.
 type GapError struct {
 	Stream string
-	First  mainstem.Version // the oldest event that is held; 0 if there is none
+	First  mainstem.Version // of the oldest event that is stored; 0 if there is none
 }
 
-// Error says what is missing, and what to do.
+// Error names the oldest stored event and what to do.
 func (e *GapError) Error() string {
 	return fmt.Sprintf("stream %.64q: its events begin at version %d, and no snapshot of the state before that can be read: "+
 		"open the repository with the SnapshotVersion and codec of the one that wrote it", e.Stream, e.First)
@@ -24,20 +25,22 @@ func (e *GapError) Error() string {
 // Unwrap makes it an error of kind Invalid.
 func (e *GapError) Unwrap() error { return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "load"} }
 
-// state is what a stream is loaded into.
+// state receives a stream as it is loaded: at most one call of restore, then one of apply for each
+// event, in order.
 type state struct {
-	restore func(data []byte) error // of a snapshot
-	apply   func(v any) error       // of an event
+	restore func(data []byte) error // sets the state to that of a snapshot
+	apply   func(v any) error       // adds a decoded event to the state
 }
 
-// at says what was loaded.
+// at is the point of a stream that a state is at.
 type at struct {
-	version  mainstem.Version // of the last event, or of the tombstone
-	snapshot mainstem.Version // that it began with; 0 if none
-	events   bool             // the stream has events
+	version  mainstem.Version // of the last event, or of the tombstone; the version that a save expects
+	snapshot mainstem.Version // of the newest snapshot that was read or written; 0 if none
+	events   bool             // whether the stream has events or a snapshot
 }
 
-// load brings st to the newest version of the stream, or to the moment p unless it is zero.
+// load feeds the stream of id to st up to the point p, or up to the newest event if p is zero. A
+// position or a time is first turned into the version of the last stored event at or before it.
 func (s *streams) load(ctx context.Context, id string, p Point, st state) (at, error) {
 	stream, err := s.check(id)
 	if err != nil {
@@ -65,6 +68,7 @@ func (s *streams) load(ctx context.Context, id string, p Point, st state) (at, e
 	return s.replay(stream, &got, st)
 }
 
+// replay feeds a snapshot and the events after it to st. Events are upcast and decoded on the way.
 func (s *streams) replay(stream string, got *event.State, st state) (at, error) {
 	a := at{version: got.Version, events: got.Snapshot != nil || len(got.Events) > 0}
 	if got.Snapshot != nil {
@@ -94,7 +98,7 @@ func (s *streams) replay(stream string, got *event.State, st state) (at, error) 
 	return a, nil
 }
 
-// check returns the stream of id, or an Invalid error.
+// check returns the stream of id; an ID that gives no valid stream name is Invalid.
 func (s *streams) check(id string) (string, error) {
 	if id == "" {
 		return "", mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %s: the ID is empty", s.category)

@@ -12,44 +12,49 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// DefaultRetries is how often a decision is made anew after a conflict, unless
-// [Options.Retries] says otherwise.
+// DefaultRetries is how often a decision is repeated after a conflict, unless [Options.Retries]
+// says otherwise.
 const DefaultRetries = 3
 
 // Options tune a [Repository] or [Deciders]. Nil and zero fields mean the defaults.
 type Options struct {
-	// SnapshotEvery is how many events lie between two snapshots of a state. The snapshot is
-	// in the commit that reaches the number. Default 0: none are written, and none are read.
+	// SnapshotEvery is the number of events after which a new snapshot of a state is written, in
+	// the commit that reaches the number. Default 0: no snapshots are written, and none are read.
 	SnapshotEvery int
-	// SnapshotVersion is the form of the snapshots: raise it when the state changes in a way
-	// that the codec does not bridge. Snapshots of another form are ignored.
+	// SnapshotVersion is the version of the snapshots' format. Increase it when the state changes
+	// in a way that the codec cannot decode, or decodes wrongly. Snapshots of another version are
+	// ignored.
 	SnapshotVersion int
-	// SnapshotCodec encodes the state of snapshots. Default codec.JSON. An aggregate that
-	// implements [Snapshotter] encodes itself.
+	// SnapshotCodec encodes snapshots. Default codec.JSON. An aggregate that implements
+	// [Snapshotter] encodes itself. Snapshots of a codec with another name are ignored.
 	SnapshotCodec codec.Codec
-	// Retries is how often Update and Handle decide anew after a conflict. Default
+	// Retries is how often Update and Handle repeat a decision after a conflict. Default
 	// [DefaultRetries]; -1 means never.
 	Retries int
-	// Strict fails on events of unknown types also if the [event.Types] is lenient.
+	// Strict makes loading fail on events of unregistered types even if the [event.Types] is
+	// lenient.
 	Strict bool
-	// Cache is how many states Update and Handle keep in memory for the next call, the
-	// least recently used go first. A state is used only if nothing was appended since. Default 0.
+	// Cache is how many states Update and Handle keep in memory for later calls; the least recently
+	// used are evicted. A cached state is saved only if nothing was appended since, because each
+	// save expects its version. Default 0: none.
 	Cache int
-	// Durability of what is saved. Default: the log's.
+	// Durability is that of the commits of Save, Update and Handle. Default: the log's.
 	Durability mainstem.Durability
-	// Inline appends in place of the store, which must be its own: a store with inline projections,
-	// which are then in the commit of every save. Default: the store appends, and refuses to if it has any.
+	// Inline appends in place of the store, so that every save also writes the rows of the inline
+	// projections. Its Store must be the store of the repository. Default: the store appends, which
+	// fails with [*event.InlineError] if the store has inline projections.
 	Inline Inline
 }
 
-// Inline is a store whose appends include projections: an InlineStore of package projection.
+// Inline is a store whose appends include inline projections: an InlineStore of package projection.
 type Inline interface {
 	// Store returns the store that the events are in.
 	Store() *event.Store
-	// AppendTo adds events, and what projections write about them, to b.
+	// AppendTo adds events, and the writes of the projections for them, to b.
 	AppendTo(ctx context.Context, b *mainstem.Batch, stream string, expected event.Expected, events []event.Event) error
-	// Again reports, after a pause, whether an append to stream that failed with err may succeed when it is built
-	// anew, though nothing has changed in the stream. The first try is 1.
+	// Again reports whether an append to stream that failed with err may succeed if it is built
+	// again although the stream itself is unchanged: a row that a projection read has changed. It
+	// pauses before it returns true. try counts from 1.
 	Again(ctx context.Context, stream string, err error, try int) bool
 }
 
@@ -74,20 +79,22 @@ func (o *Options) Validate() error {
 	return mainstem.Refusef(mainstem.KindInvalid, "aggregate", "options: %w", errors.Join(wrong...))
 }
 
-// Point is a moment in the past of a stream.
+// Point is a point in the past of a stream: a version, a position or a time. The zero Point is
+// none.
 type Point struct {
 	version  mainstem.Version
 	position mainstem.Position
 	time     time.Time
 }
 
-// AtVersion is the moment after the event of version v.
+// AtVersion is the point after the event of version v, or after the newest event if there is no
+// such version yet.
 func AtVersion(v mainstem.Version) Point { return Point{version: v} }
 
-// AtPosition is the moment after the commit at position p of the log.
+// AtPosition is the point after the commit at position p of the log.
 func AtPosition(p mainstem.Position) Point { return Point{position: p} }
 
-// AtTime is the moment t, by the engine's clock: what was committed at t or before.
+// AtTime is the point after the last commit at time t or before, by the engine's clock.
 func AtTime(t time.Time) Point { return Point{time: t} }
 
 func (p Point) check() error {
@@ -97,15 +104,16 @@ func (p Point) check() error {
 	return nil
 }
 
-// streams is what repositories and deciders have in common: the streams of one category.
+// streams is the common part of [Repository] and [Deciders]: the streams of one category.
 type streams struct {
 	store    *event.Store
 	types    *event.Types
 	category string
-	opts     Options
-	snapshot string // type of the snapshots
+	opts     Options // with the defaults filled in; Retries 0 means never
+	snapshot string  // [event.Snapshot.Type] of its snapshots, category@version/codec
 }
 
+// openStreams checks the arguments and fills in the defaults.
 func openStreams(store *event.Store, types *event.Types, category string, opts *Options) (streams, error) {
 	switch {
 	case store == nil:

@@ -7,21 +7,22 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Repository loads and saves the aggregates of one category: the aggregate with ID 42 of
-// category order is the stream order-42. It has no state but the cache of [Options.Cache], and
-// is safe for concurrent use; an aggregate belongs to one goroutine.
+// Repository loads and saves the aggregates of one category: the aggregate 42 of the category order
+// is the stream order-42. It keeps no state except the cache of [Options.Cache]. It is safe for
+// concurrent use; an aggregate belongs to one goroutine.
 type Repository[A Aggregate] struct {
 	streams
-	make  func(id string) A
-	codec snapshotCodec
-	cache cache[A]
+	make  func(id string) A // returns a new aggregate without events
+	codec snapshotCodec     // of the aggregate's snapshots
+	cache cache[A]          // used by Update and UpdateOrNew only
 }
 
 // Open returns the repository of the aggregates of a category in store. make returns a new
-// aggregate without events, never nil. Nothing is read or written.
+// aggregate without events, never nil. Open reads and writes nothing. Options out of range, a nil
+// argument, and a category that is empty or contains a hyphen are Invalid.
 //
-// With [Options.SnapshotEvery] the error is also Invalid if a snapshot would lose part of the
-// state: a field of A that the codec cannot see, unless A implements [Snapshotter].
+// With [Options.SnapshotEvery], a state that a snapshot would not keep completely is Invalid too: A
+// has a field that the codec cannot encode, and does not implement [Snapshotter].
 func Open[A Aggregate](store *event.Store, types *event.Types, category string, make func(id string) A, opts *Options) (*Repository[A], error) {
 	if make == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %.40q: the function that makes an aggregate is nil", category)
@@ -43,28 +44,29 @@ func Open[A Aggregate](store *event.Store, types *event.Types, category string, 
 	return r, nil
 }
 
-// New returns an aggregate without events, which nothing was read for: saving it expects
-// that its stream has none.
+// New returns an aggregate without events, and reads nothing. Saving it expects [event.NoStream].
 func (r *Repository[A]) New(id string) A {
 	a := r.make(id)
 	*a.root() = Root{id: id}
 	return a
 }
 
-// Load returns the aggregate as its stream says, or NotFound if it has no events. The
-// errors are those of [event.Store.LoadState] and [event.Types.Decode], those of Apply, and [*GapError].
+// Load returns the aggregate in the newest state of its stream. If the stream has no events the
+// error is NotFound. The other errors are those of [event.Store.LoadState], of
+// [event.Types.Decode], of Apply and of restoring a snapshot, and [*GapError].
 func (r *Repository[A]) Load(ctx context.Context, id string) (A, error) {
 	return r.found(r.load(ctx, id, Point{}))
 }
 
-// LoadOrNew is Load that returns an aggregate without events if there are none.
+// LoadOrNew is Load, but returns an aggregate without events if the stream has none.
 func (r *Repository[A]) LoadOrNew(ctx context.Context, id string) (A, error) {
 	a, _, err := r.load(ctx, id, Point{})
 	return a, err
 }
 
-// LoadAt is Load as of a moment of the past, as far as the events are still held: NotFound if
-// the stream had none then. Saving it conflicts if events came later.
+// LoadAt is Load as of p, a point in the past. It needs the events up to p to be stored still. If
+// the stream had no events at p, or they were removed since, the error is NotFound. Saving the
+// aggregate conflicts if events were appended after p.
 func (r *Repository[A]) LoadAt(ctx context.Context, id string, p Point) (A, error) {
 	if err := p.check(); err != nil {
 		var none A
@@ -73,6 +75,7 @@ func (r *Repository[A]) LoadAt(ctx context.Context, id string, p Point) (A, erro
 	return r.found(r.load(ctx, id, p))
 }
 
+// load returns the aggregate as of p, or the newest state if p is zero, and whether it has events.
 func (r *Repository[A]) load(ctx context.Context, id string, p Point) (A, bool, error) {
 	a := r.New(id)
 	got, err := r.streams.load(ctx, id, p, state{
@@ -84,6 +87,7 @@ func (r *Repository[A]) load(ctx context.Context, id string, p Point) (A, bool, 
 	return a, got.events, err
 }
 
+// found returns a, or NotFound if it has no events.
 func (r *Repository[A]) found(a A, events bool, err error) (A, error) {
 	if err == nil && !events {
 		err = r.notFound(a.root().id)
@@ -95,10 +99,12 @@ func (r *Repository[A]) found(a A, events bool, err error) (A, error) {
 	return a, nil
 }
 
-// SaveTo appends the uncommitted events of a as part of b, on condition that the stream is
-// at the version of a, and a snapshot if one is due. Without uncommitted events it adds nothing. After the
-// commit, end it with [Root.Clear]. It reads what the projections of [Options.Inline] read, else nothing. An error, also that
-// of events that cannot be encoded, is returned, and by Commit, too.
+// SaveTo appends the uncommitted events of a as part of b, on condition that the stream is at the
+// version of a, and adds a snapshot if one is due. Without uncommitted events it adds nothing. Call
+// [Root.Clear] after the commit.
+//
+// SaveTo reads the log only for the projections of [Options.Inline]. Its error, for example of an
+// event that cannot be encoded, also fails b: Commit returns it too.
 func (r *Repository[A]) SaveTo(ctx context.Context, b *mainstem.Batch, a A) error {
 	c := r.change(a)
 	if len(c.events) == 0 {
@@ -112,11 +118,14 @@ func (r *Repository[A]) SaveTo(ctx context.Context, b *mainstem.Batch, a A) erro
 	return err
 }
 
-// Save appends the uncommitted events of a and returns what became of them when they are as
-// durable as [Options.Durability] says. They are appended on condition that the stream is at the
-// version of a, no events if that is 0: otherwise the error is an [*event.ConflictError], and a is
-// as before. If the outcome of the commit is unknown, the same commit is repeated until it is known
-// or ctx ends; only then is the outcome Unknown. Without uncommitted events nothing is written.
+// Save appends the uncommitted events of a on condition that the stream is at the version of a.
+// When it returns, the events have the durability of [Options.Durability]; the result has their
+// versions and positions. If the stream is at another version the error is an
+// [*event.ConflictError]. After any error a is unchanged.
+//
+// If the outcome of a commit is unknown, Save commits the same batch again until the outcome is
+// known; only if ctx ends before is the error one of outcome Unknown. Without uncommitted events it
+// writes nothing.
 func (r *Repository[A]) Save(ctx context.Context, a A) (event.Appended, error) {
 	c := r.change(a)
 	if len(c.events) == 0 {
@@ -132,6 +141,7 @@ func (r *Repository[A]) Save(ctx context.Context, a A) (event.Appended, error) {
 	return done, nil
 }
 
+// change returns the uncommitted events of a as a change.
 func (r *Repository[A]) change(a A) *change {
 	root := a.root()
 	c := &change{id: root.id, at: at{version: root.version, snapshot: root.snapshot}, events: root.uncommitted, metadata: root.metadata}
@@ -141,15 +151,15 @@ func (r *Repository[A]) change(a A) *change {
 	return c
 }
 
-// Update loads the aggregate, which must have events, calls f, which decides and raises, and
-// saves. After a conflict it does all of that again with what the stream holds then, up to
-// [Options.Retries] times. So f may be called several times: it should do nothing but
-// look at the aggregate and raise events, and must not keep it. An error of f ends Update, and nothing is written.
+// Update loads the aggregate, which must have events, calls f, which decides and raises events, and
+// saves. After a conflict it does all of that again with the new state, up to [Options.Retries]
+// times. So f may be called several times: it must have no other effect than on the aggregate, and
+// must not keep it. An error of f ends Update, and nothing is written.
 func (r *Repository[A]) Update(ctx context.Context, id string, f func(A) error) (event.Appended, error) {
 	return r.update(ctx, id, r.Load, f)
 }
 
-// UpdateOrNew is Update that begins with an aggregate without events if there are none.
+// UpdateOrNew is Update, but calls f with an aggregate without events if the stream has none.
 func (r *Repository[A]) UpdateOrNew(ctx context.Context, id string, f func(A) error) (event.Appended, error) {
 	return r.update(ctx, id, r.LoadOrNew, f)
 }
@@ -167,15 +177,18 @@ func (r *Repository[A]) update(ctx context.Context, id string, load func(context
 	})
 }
 
-// UpdateTo is [Repository.Update] as part of b: it loads, calls f once, and adds the events with
-// the condition that the stream is still at the version that was read, also if f raised nothing.
-// It returns the version that the aggregate has after the commit. After a conflict of the
-// commit, b is to be built anew. A batch takes one decision on an aggregate: a second is Invalid.
+// UpdateTo is [Repository.Update] as part of b: it loads, calls f once, and appends the events on
+// condition that the stream is still at the version that was loaded. If f raised nothing it adds
+// that condition alone. It returns the version of the aggregate after the commit.
+//
+// UpdateTo does not try again: after a conflict of the commit the caller builds a new batch. A
+// batch takes one decision for each aggregate; a second is Invalid. After an error b may hold a
+// part of the writes and must not be committed.
 func (r *Repository[A]) UpdateTo(ctx context.Context, b *mainstem.Batch, id string, f func(A) error) (mainstem.Version, error) {
 	return r.updateTo(ctx, b, id, r.Load, f)
 }
 
-// UpdateOrNewTo is UpdateTo that begins with an aggregate without events if there are none.
+// UpdateOrNewTo is UpdateTo, but calls f with an aggregate without events if the stream has none.
 func (r *Repository[A]) UpdateOrNewTo(ctx context.Context, b *mainstem.Batch, id string, f func(A) error) (mainstem.Version, error) {
 	return r.updateTo(ctx, b, id, r.LoadOrNew, f)
 }
@@ -200,8 +213,8 @@ func (r *Repository[A]) updateTo(ctx context.Context, b *mainstem.Batch, id stri
 	return c.at.version + mainstem.Version(len(c.events)), nil
 }
 
-// Result says what the events became that b appended to the aggregate, given the receipt of its
-// commit; see [event.Store.Result].
+// Result returns the versions and positions of the events that b appended to the aggregate, given
+// the receipt of its commit; see [event.Store.Result].
 func (r *Repository[A]) Result(b *mainstem.Batch, receipt mainstem.Receipt, id string) (event.Appended, bool) {
 	return r.store.Result(b, receipt, r.stream(id))
 }

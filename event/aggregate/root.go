@@ -7,55 +7,65 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Aggregate is what a [Repository] loads and saves: a struct that embeds [Root], behind a pointer.
+// Aggregate is a domain object that a [Repository] loads and saves: a pointer to a struct that
+// embeds [Root].
 type Aggregate interface {
-	// Apply changes the state as an event says that it changed. The value is what
-	// [event.Types] decodes, one of a registered Go type. It decides nothing: the event
-	// has happened. Types that it does not know it ignores, or returns an error for.
+	// Apply changes the state according to ev, a value of a Go type that is registered with
+	// [event.Types]. It does not decide whether ev is allowed, because the event has happened. For
+	// a type that it does not handle it returns nil, which ignores the event, or an error, which
+	// fails the load or [Raise].
 	Apply(ev any) error
 
 	root() *Root
 }
 
-// Root is what an aggregate embeds by value: the identity, the version and the events that
-// were raised and not saved yet. Its methods are not safe for concurrent use.
+// Root is the part that every aggregate embeds by value: its identity, its version and its
+// uncommitted events. Its methods are not safe for concurrent use.
 type Root struct {
-	id          string
-	version     mainstem.Version
-	snapshot    mainstem.Version // of the snapshot that it was loaded from, or that was saved last; 0 if none
+	// id identifies the aggregate within the category.
+	id string
+	// version is the expected version of the next save; see [Root.Version].
+	version mainstem.Version
+	// snapshot is the version of the snapshot that the aggregate was loaded from or that
+	// [Repository.Save] wrote last, 0 if there is none. SaveTo and Clear do not change it.
+	snapshot mainstem.Version
+	// uncommitted are the events that were raised and not yet saved, oldest first.
 	uncommitted []any
-	metadata    event.Metadata
+	// metadata was set by [Root.SetMetadata]; a save does not reset it.
+	metadata event.Metadata
 }
 
-// Embedding is the only way to have root: an aggregate cannot be without a Root.
+// The method root is not exported, so a type of another package can implement [Aggregate] only by
+// embedding Root.
 var _ interface{ root() *Root } = (*Root)(nil)
 
 func (r *Root) root() *Root { return r }
 
-// ID returns the identity within the repository's category.
+// ID returns the ID of the aggregate within the repository's category.
 func (r *Root) ID() string { return r.id }
 
-// Version returns the version of the newest event of the stream that the state contains,
-// without those that are not saved yet; 0 for an aggregate that has none.
+// Version returns the version that the next save expects of the stream: that of the newest event
+// that was loaded or saved, or of the tombstone if the stream was deleted, else 0. Uncommitted
+// events do not count.
 func (r *Root) Version() mainstem.Version { return r.version }
 
-// Uncommitted returns the events that were raised and not saved, oldest first. The slice
+// Uncommitted returns the events that were raised and not yet saved, oldest first. The slice
 // belongs to the caller.
 func (r *Root) Uncommitted() []any { return slices.Clone(r.uncommitted) }
 
-// SetMetadata sets the metadata of the events that the next saves write. Fields that are
-// empty are taken from the context of the save; see [event.WithMetadata].
+// SetMetadata sets the metadata of the events that later saves append. Its empty fields are taken
+// from the context of the save; see [event.WithMetadata].
 func (r *Root) SetMetadata(m event.Metadata) { r.metadata = m }
 
-// Clear ends the save that [Repository.SaveTo] began: after the commit of its batch, the events
-// are no longer uncommitted and the aggregate is at version v, their last (see
-// [event.Store.Result]). The other saves do that themselves.
+// Clear completes a [Repository.SaveTo] after the commit of its batch: it removes the uncommitted
+// events and sets the version to v, the version of the last of them (see [Repository.Result]). The
+// saves that commit by themselves do this for the caller.
 func (r *Root) Clear(v mainstem.Version) {
 	r.version, r.uncommitted = v, nil
 }
 
-// Raise lets ev happen to a: it applies ev, and remembers it to be saved. If Apply
-// fails, ev is not remembered, and its error is returned; what Apply had changed by then stays.
+// Raise applies ev to a and adds it to the uncommitted events. If Apply fails, Raise returns its
+// error and does not add ev; what Apply had changed before the error stays changed.
 func Raise(a Aggregate, ev any) error {
 	if err := a.Apply(ev); err != nil {
 		return err

@@ -8,17 +8,19 @@ import (
 	"github.com/mainstemdev/mainstem/internal/outcome"
 )
 
-// change is what a decision adds to a stream.
+// change is what a save adds to a stream.
 type change struct {
 	id       string
-	at       at
-	events   []any
-	metadata event.Metadata
-	state    func() ([]byte, error) // the state with the events, for a snapshot; nil if the repository makes none
+	at       at             // the point of the stream that the events were decided at
+	events   []any          // as Go values, oldest first; at least one
+	metadata event.Metadata // of all events
+	// state encodes the state after the events, for a snapshot. It is called only if one is due.
+	state func() ([]byte, error)
 }
 
-// addTo writes c into b: the events on condition of the version that was loaded, and a snapshot if one is due.
-// Every event has an ID.
+// addTo appends c as part of b: new event IDs, the events on condition of the version that was
+// loaded, the writes of the inline projections, and a snapshot if one is due. It returns the
+// version of the newest snapshot after the commit. After an error b may hold a part of that.
 func (s *streams) addTo(ctx context.Context, b *mainstem.Batch, c *change) (snapshot mainstem.Version, err error) {
 	stream, err := s.check(c.id)
 	if err != nil {
@@ -63,7 +65,8 @@ func (s *streams) appends(b *mainstem.Batch, stream string) bool {
 	return false
 }
 
-// commit writes c in a batch of its own, again if inline projections read what others have changed.
+// commit writes c in a batch of its own. With inline projections it builds a new batch after a
+// conflict about their rows, as often as [Inline.Again] allows: the decision itself stays as it is.
 func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, error) {
 	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
 	for try := 1; ; try++ {
@@ -74,8 +77,8 @@ func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, er
 	}
 }
 
-// commitOnce writes c in a batch. If the outcome of the commit is unknown, it commits the same
-// batch again, by its ID, until it is known or ctx ends.
+// commitOnce builds a batch for c and commits it. While the outcome is unknown it commits the same
+// batch again, by its ID, until the outcome is known or ctx ends.
 func (s *streams) commitOnce(ctx context.Context, c *change) (event.Appended, at, error) {
 	b := mainstem.NewBatch()
 	b.ID, b.Durability = "aggregate/"+event.NewID().String(), s.opts.Durability
@@ -88,6 +91,6 @@ func (s *streams) commitOnce(ctx context.Context, c *change) (event.Appended, at
 		return event.Appended{}, at{}, s.store.Explain(ctx, err)
 	}
 	done, _ := s.store.Result(b, r, s.stream(c.id))
-	done.Duplicate = false // of a repeated commit: these events were not there before this call
+	done.Duplicate = false // set if a try of this call was repeated; these events are new all the same
 	return done, at{version: done.Last, snapshot: snapshot, events: true}, nil
 }

@@ -9,15 +9,17 @@ import (
 	"github.com/mainstemdev/mainstem/codec"
 )
 
-// Snapshotter is an aggregate that encodes its state itself.
+// Snapshotter is implemented by an aggregate, or by a pointer to the state of a decider, that
+// encodes itself in place of [Options.SnapshotCodec].
 type Snapshotter interface {
-	// Snapshot returns the state without identity and version, which the repository keeps.
+	// Snapshot returns the encoded state without ID and version, which the repository stores.
 	Snapshot() ([]byte, error)
-	// Restore sets the state of a new aggregate to what Snapshot returned. It does not keep data.
+	// Restore sets the state of a new aggregate to an encoded state that Snapshot returned. It must
+	// not keep data.
 	Restore(data []byte) error
 }
 
-// snapshotCodec encodes states.
+// snapshotCodec encodes states by their own methods, or by a codec.
 type snapshotCodec struct{ codec codec.Codec }
 
 func (c snapshotCodec) snapshot(v any) ([]byte, error) {
@@ -35,7 +37,7 @@ func (c snapshotCodec) restore(data []byte, v any) error {
 	return c.codec.Decode(data, v)
 }
 
-// checkSnapshots returns an error if a codec would lose part of a T in silence.
+// checkSnapshots returns an error if a codec would silently lose part of a T.
 func checkSnapshots[T any]() error {
 	t := reflect.TypeFor[T]()
 	if s := reflect.TypeFor[Snapshotter](); t.Implements(s) || reflect.PointerTo(t).Implements(s) {
@@ -47,12 +49,14 @@ func checkSnapshots[T any]() error {
 	return checkEncoded(t, t.String(), make(map[reflect.Type]bool))
 }
 
-// encodesItself are the interfaces of types whose fields a codec does not look at.
+// encodesItself are the interfaces of types that encode themselves: their fields are not checked.
 var encodesItself = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.BinaryMarshaler](),
 }
 
-// checkEncoded walks the types that a codec reaches from t, which stands at path.
+// checkEncoded checks all types that a codec reaches from t. path is the Go path of t, for the
+// error. seen holds the types that were checked, since types may be recursive. A [Root] passes,
+// because the repository stores its state.
 func checkEncoded(t reflect.Type, path string, seen map[reflect.Type]bool) error {
 	if seen[t] || t == reflect.TypeFor[Root]() {
 		return nil
@@ -87,6 +91,7 @@ func checkEncoded(t reflect.Type, path string, seen map[reflect.Type]bool) error
 	return nil
 }
 
+// fields yields the fields of a struct type, except those called _.
 func fields(t reflect.Type) func(func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
 		for i := range t.NumField() {
