@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// Pending is a command under way; see [Bus.DispatchAsync]. It is safe for concurrent use.
+// Pending is a command that was dispatched by [Bus.DispatchAsync]. It is safe for concurrent use.
 type Pending struct {
 	done   chan struct{}
-	result Result // and err: set before done is closed
+	result Result // result and err are set before done is closed
 	err    error
 }
 
-// Done is closed when the command has ended.
+// Done returns a channel that is closed when the command has ended.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Err returns the error of a command that has ended, nil while it is under way.
+// Err returns the error of a command that has ended, and nil while it is under way.
 func (p *Pending) Err() error {
 	select {
 	case <-p.done:
@@ -25,8 +25,8 @@ func (p *Pending) Err() error {
 	}
 }
 
-// Wait waits for the command to end and returns what Dispatch would have returned. If ctx ends
-// first, its error is returned, and the command goes on.
+// Wait waits until the command has ended and returns what Dispatch would have returned. If ctx ends
+// first, Wait returns its cause; the command continues.
 func (p *Pending) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-p.done:
@@ -36,8 +36,8 @@ func (p *Pending) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// DispatchAsync is [Bus.Dispatch] in a goroutine of its own, with ctx: it ends when the command
-// has ended. Its result is in the Pending.
+// DispatchAsync is [Bus.Dispatch] in a new goroutine, which ends with the command. If ctx ends, the
+// command is cancelled.
 func (b *Bus) DispatchAsync(ctx context.Context, cmd Command) *Pending {
 	p := &Pending{done: make(chan struct{})}
 	if err := b.enter(ctx, cmd); err != nil {
@@ -53,8 +53,8 @@ func (b *Bus) DispatchAsync(ctx context.Context, cmd Command) *Pending {
 	return p
 }
 
-// DispatchAll dispatches commands one after the other, each a commit of its own, and stops
-// at the first error. It returns the results until then.
+// DispatchAll dispatches commands one after the other, each as a commit of its own, and stops at
+// the first error. It returns the results so far.
 func (b *Bus) DispatchAll(ctx context.Context, cmds ...Command) ([]Result, error) {
 	results := make([]Result, 0, len(cmds))
 	for i, cmd := range cmds {

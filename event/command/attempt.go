@@ -7,48 +7,54 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Hook is called when the handler has succeeded, before the commit. It may write into the
-// batch. An error of it fails the command.
+// Hook is called after the handler has succeeded and before the commit; see [BeforeCommit]. It may
+// write into b and change r. Its error fails the command.
 type Hook func(ctx context.Context, b *mainstem.Batch, r *Result) error
 
-// attempt is one try of one dispatch: what becomes one commit.
+// attempt is one try of one dispatch: the unit of work that becomes one commit. It belongs to the
+// goroutine of the dispatch.
 type attempt struct {
 	bus       *Bus
 	batch     *mainstem.Batch
-	hooks     []Hook
-	committed []func(mainstem.Receipt, *Result)
-	joined    bool // the batch is another attempt's, which commits it
+	hooks     []Hook                            // called before the commit, in this order
+	committed []func(mainstem.Receipt, *Result) // called after the commit, to complete the result
+	joined    bool                              // the batch is that of the outer attempt, which commits it
 
-	own   mainstem.Batch // what batch is, unless joined; here, with room for some hooks, it is no allocation of its own
+	// own is the batch unless the attempt is joined. It and the arrays of rooms are part of the
+	// attempt so that a dispatch needs one allocation for all of them.
+	own   mainstem.Batch
 	rooms struct {
 		hooks     [4]Hook
 		committed [1]func(mainstem.Receipt, *Result)
 	}
 }
 
+// newAttempt returns an attempt with an empty batch and no hooks.
 func newAttempt(b *Bus) *attempt {
 	at := &attempt{bus: b}
 	at.batch, at.hooks, at.committed = &at.own, at.rooms.hooks[:0], at.rooms.committed[:0]
 	return at
 }
 
+// The keys of context values.
 type (
-	attemptKey struct{}
-	joinKey    struct{}
-	hookKey    struct{}
+	attemptKey struct{} // *attempt
+	joinKey    struct{} // bool; see Join
+	hookKey    struct{} // Hook; see WithHook
 )
 
+// attemptOf returns the attempt of ctx, or nil outside of a dispatch.
 func attemptOf(ctx context.Context) *attempt {
 	at, _ := ctx.Value(attemptKey{}).(*attempt)
 	return at
 }
 
-// Batch returns the batch of the command that ctx is of: what a handler writes into it is
-// committed with all else that the command leads to, after the handler has returned without an
-// error. It belongs to the handler until then. Outside of a dispatch it is a batch whose commit fails.
+// Batch returns the batch of the command that ctx belongs to. The handler may write into it until
+// it returns; then the batch is committed, if nothing failed. Outside of a dispatch Batch returns a
+// batch whose commit fails with Invalid.
 //
-// A write that takes ctx and not the batch, such as Put of a bucket, is a commit of its own,
-// and stays when the command fails.
+// A write that takes ctx instead of the batch, such as Put of a bucket, is a commit of its own, and
+// remains when the command fails.
 func Batch(ctx context.Context) *mainstem.Batch {
 	if at := attemptOf(ctx); at != nil {
 		return at.batch
@@ -58,31 +64,34 @@ func Batch(ctx context.Context) *mainstem.Batch {
 	return b
 }
 
-// BeforeCommit lets a middleware write into the batch of the command that ctx is of, once
-// the handler has succeeded. Hooks are called in the order in which they were added; with
-// [Retry] further in, those of a middleware outside of it are called once for each try.
-// Outside of a dispatch it does nothing.
+// BeforeCommit adds a hook to the command that ctx belongs to. Hooks are called in the order in
+// which they were added. With [Retry] further in, the hooks of the middleware outside of it are
+// called once for each try. Outside of a dispatch BeforeCommit does nothing.
 func BeforeCommit(ctx context.Context, hook Hook) {
 	if at := attemptOf(ctx); at != nil {
 		at.hooks = append(at.hooks, hook)
 	}
 }
 
-// WithHook returns a context with which the next command that is dispatched calls hook before its
-// commit, in front of the hooks of the middleware, as [BeforeCommit] says: for those that dispatch
-// commands out of a queue, and take them off it in the commit of what they led to. Commands that
-// its handler dispatches do not call it, nor does a command that was carried out before.
+// WithHook returns a context with which the next dispatched command calls hook before its commit,
+// before the hooks of the middleware; see [BeforeCommit]. It is for code that dispatches commands
+// from a queue and removes each from the queue in the command's commit. The hook is not called by
+// commands that the handler dispatches, nor for a command that [Idempotency] finds to be handled
+// before.
 func WithHook(ctx context.Context, hook Hook) context.Context {
 	return context.WithValue(ctx, hookKey{}, hook)
 }
 
-// Join returns a context with which a handler dispatches another command as part of its own:
-// both are one commit, that of the outer command. If the inner one fails, the outer one does too,
-// also if its handler returns no error. [Retry] tries the outer one only.
-// Without Join a command that a handler dispatches is a commit of its own.
+// Join returns a context with which a handler dispatches another command as part of its own: both
+// are one commit, that of the outer command. If the inner command fails the outer one fails too,
+// even if its handler returns no error. [Retry] tries only the outer command again. Without Join, a
+// command that a handler dispatches is a commit of its own.
+//
+// Both buses must commit to the same log.
 func Join(ctx context.Context) context.Context { return context.WithValue(ctx, joinKey{}, true) }
 
-// begin returns the context of a dispatch, and its first attempt.
+// begin returns the context of a dispatch with its first attempt. It consumes Join and WithHook, so
+// that they do not reach the commands that the handler dispatches.
 func (b *Bus) begin(ctx context.Context) (context.Context, *attempt) {
 	at := newAttempt(b)
 	outer := attemptOf(ctx)
@@ -97,13 +106,13 @@ func (b *Bus) begin(ctx context.Context) (context.Context, *attempt) {
 	return context.WithValue(ctx, attemptKey{}, at), at
 }
 
-// again returns the context of another try, with an empty batch and the hooks that were there
-// before the first one.
+// again returns the context of another try: a new attempt with an empty batch and the first hooks
+// of at, the ones that were added before the first try. A joined attempt is never tried again.
 func (at *attempt) again(ctx context.Context, hooks int) context.Context {
 	next := newAttempt(at.bus)
 	next.hooks = append(next.hooks, at.hooks[:hooks]...)
 	return context.WithValue(ctx, attemptKey{}, next)
 }
 
-// errDuplicate ends a try whose command turns out to be carried out already; see Idempotency.
+// errDuplicate ends a try that finds the idempotency record of its command; see Idempotency.
 var errDuplicate = errors.New("the command was carried out before")

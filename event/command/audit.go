@@ -15,9 +15,9 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// AuditRow says who did what, when, and whether it succeeded.
+// AuditRow records one command: its sender, its time and its outcome.
 type AuditRow struct {
-	ID            string            `json:"id"` // a UUID that sorts by Time, to a quarter of a microsecond
+	ID            string            `json:"id"` // a UUID that sorts by Time, with a resolution of 1/4 µs
 	CommandType   string            `json:"command_type"`
 	CommandID     string            `json:"command_id,omitempty"`
 	AggregateID   string            `json:"aggregate_id,omitempty"`
@@ -26,20 +26,20 @@ type AuditRow struct {
 	CorrelationID string            `json:"correlation_id,omitempty"`
 	CausationID   string            `json:"causation_id,omitempty"`
 	Error         string            `json:"error,omitempty"`
-	Version       mainstem.Version  `json:"version,omitempty"` // of the aggregate afterwards
-	DurationMs    float64           `json:"duration_ms"`       // until the commit began, or until it failed
-	Time          time.Time         `json:"time"`              // when the command came
+	Version       mainstem.Version  `json:"version,omitempty"` // Version of the Result
+	DurationMs    float64           `json:"duration_ms"`       // milliseconds until the commit began, or until the failure
+	Time          time.Time         `json:"time"`              // when Audit received the command; UTC
 	Success       bool              `json:"success"`
 	Metadata      map[string]string `json:"metadata,omitempty"`
 }
 
-// AuditLog is a trail of commands in a log: the table audit/<name>. It is safe for concurrent use.
+// AuditLog is an audit trail in a log: the table audit/<name>. It is safe for concurrent use.
 type AuditLog struct {
 	log  mainstem.Log
 	rows *kv.Bucket[AuditRow]
 }
 
-// OpenAudit returns the trail called name in log. It reads and creates nothing.
+// OpenAudit returns the audit trail called name in log. It reads and writes nothing.
 func OpenAudit(log mainstem.Log, name string) (*AuditLog, error) {
 	rows, err := kv.Open[AuditRow](log, "audit/"+name, nil)
 	if err != nil {
@@ -48,23 +48,27 @@ func OpenAudit(log mainstem.Log, name string) (*AuditLog, error) {
 	return &AuditLog{log: log, rows: rows}, nil
 }
 
-// AuditOptions tune [Audit].
+// AuditOptions configure [Audit].
 type AuditOptions struct {
-	Log *AuditLog // where the rows go: in the log of the bus. Required
-	// Actor says who does a command. Default: the UserID of the context; see [WithActor].
+	Log *AuditLog // receives the rows. Required; it must be in the log of the bus
+	// Actor returns the name of the sender of a command. Default: the UserID of the context; see
+	// [WithActor].
 	Actor        func(ctx context.Context, cmd Command) string
-	Skip         []string // types of commands that leave no row
-	WithMetadata bool     // rows carry the custom metadata of the context
-	// FailClosed reports it to the caller when the row of a failed command could not be written. Default:
-	// it is logged.
+	Skip         []string // command types that leave no row
+	WithMetadata bool     // adds the custom metadata of the context to the rows
+	// FailClosed adds the error to the command's error if the row of a failed command cannot be
+	// written. Default: it is logged.
 	FailClosed bool
-	Logger     *slog.Logger // default slog.Default
+	Logger     *slog.Logger // default slog.Default()
 }
 
-// Audit leaves a row of each command. That of a success is in the commit of what the command
-// led to: there is no success without its row, and no row of what was not written. That of a
-// failure is a commit of its own, which is made also if the context has ended. A Duplicate leaves no
-// further row. Place it outside of [Retry], or each try that fails leaves one.
+// Audit writes a row for each command. The row of a success is part of the command's commit: there
+// is no success without a row, and no row of a success that was not written. The row of a failure
+// is a commit of its own, which is made even if the context has ended. A Duplicate leaves no
+// further row.
+//
+// Place Audit outside of [Retry], otherwise each failed try leaves a row. If Log is nil or in
+// another log than the bus, commands fail with Invalid.
 func Audit(o AuditOptions) Middleware {
 	o.Skip = slices.Clone(o.Skip)
 	if o.Actor == nil {
@@ -101,10 +105,10 @@ func Audit(o AuditOptions) Middleware {
 	}
 }
 
-// auditGrace bounds how long the row of a failed command may take.
+// auditGrace bounds the commit of the row of a failed command.
 const auditGrace = 5 * time.Second
 
-// failed writes the row of a failure, and returns the error of the command.
+// failed writes the row of a failed command, and returns the command's error.
 func (o *AuditOptions) failed(ctx context.Context, cmd Command, began time.Time, err error) error {
 	row := o.row(ctx, cmd, began)
 	row.Error = err.Error()
@@ -121,7 +125,7 @@ func (o *AuditOptions) failed(ctx context.Context, cmd Command, began time.Time,
 	return err
 }
 
-// row returns what is known of cmd before its result.
+// row returns the row of cmd without its outcome.
 func (o *AuditOptions) row(ctx context.Context, cmd Command, began time.Time) AuditRow {
 	m := event.MetadataFrom(ctx)
 	row := AuditRow{

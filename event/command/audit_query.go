@@ -9,17 +9,17 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// AuditQuery selects rows of a trail: those for which all fields that are set hold.
+// AuditQuery selects the rows for which all fields that are set match.
 type AuditQuery struct {
 	CommandType   string
 	Actor         string
 	TenantID      string
 	AggregateID   string
 	CorrelationID string
-	From, To      time.Time // rows with From <= Time < To
+	From, To      time.Time // From <= Time < To
 	Success       *bool
-	Limit         int  // at most that many; 0 means no limit
-	Offset        int  // leave out the first that many
+	Limit         int  // maximum number of rows; 0 means no limit
+	Offset        int  // number of rows to skip
 	Desc          bool // newest first
 }
 
@@ -41,8 +41,8 @@ func (q *AuditQuery) matches(r *AuditRow) bool {
 		(q.Success == nil || *q.Success == r.Success)
 }
 
-// Find returns the rows that q selects, oldest first unless it says otherwise, by their times. It
-// reads all rows between From and To.
+// Find returns the rows that q selects by time, oldest first unless Desc is set. It reads all rows
+// between From and To, up to Limit matches.
 func (a *AuditLog) Find(ctx context.Context, q AuditQuery) ([]AuditRow, error) {
 	var rows []AuditRow
 	skip := q.Offset
@@ -55,14 +55,14 @@ func (a *AuditLog) Find(ctx context.Context, q AuditQuery) ([]AuditRow, error) {
 	return rows, err
 }
 
-// Count returns how many rows q selects, whatever its Limit and Offset.
+// Count returns the number of rows that q selects. It ignores Limit and Offset.
 func (a *AuditLog) Count(ctx context.Context, q AuditQuery) (int, error) {
 	n := 0
 	err := a.each(ctx, &q, func(*AuditRow) bool { n++; return true })
 	return n, err
 }
 
-// each calls do for the rows that q selects until it returns false.
+// each calls do for each row that q selects, in order, until do returns false.
 func (a *AuditLog) each(ctx context.Context, q *AuditQuery, do func(*AuditRow) bool) error {
 	if err := q.check(); err != nil {
 		return err
@@ -85,18 +85,18 @@ func (a *AuditLog) each(ctx context.Context, q *AuditQuery, do func(*AuditRow) b
 	return nil
 }
 
-// firstID returns what no ID of a row of time t or later is below.
+// firstID returns a lower bound of the IDs of rows of time t or later, to the millisecond.
 func firstID(t time.Time) string {
 	id := uuid.Sorted(max(0, t.UnixMilli()))
 	clear(id[6:])
 	return id.String()
 }
 
-// cleanupBatch is how many rows one commit of Cleanup removes.
+// cleanupBatch is the number of rows that one commit of Cleanup removes.
 const cleanupBatch = 500
 
-// Cleanup removes the rows of commands that came before a time, in commits of 500, and returns
-// how many it removed, also with an error.
+// Cleanup removes the rows with a Time before the given one, in commits of up to 500. It returns
+// the number of removed rows, with an error too. It may be called again.
 func (a *AuditLog) Cleanup(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
 	for {

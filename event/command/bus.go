@@ -15,10 +15,10 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Handler carries out a command of any type.
+// Handler handles a command of any type.
 type Handler func(ctx context.Context, cmd Command) (Result, error)
 
-// Middleware wraps a handler with something that all commands need.
+// Middleware wraps a handler with behaviour that is common to commands.
 type Middleware func(next Handler) Handler
 
 // Options tune a [Bus]. Nil and zero fields mean the defaults.
@@ -27,24 +27,34 @@ type Options struct {
 	Durability mainstem.Durability
 }
 
-// Bus takes commands to their handlers, through its middleware, and commits what they lead to.
-// It is safe for concurrent use.
+// Bus passes commands through its middleware to their handlers, and commits what they write. It is
+// safe for concurrent use.
+//
+// The steps of a dispatch:
+//
+//  1. enter admits the command, or returns [ErrBusClosed].
+//  2. dispatch puts the metadata of the command and a new attempt into the context.
+//  3. The middleware call each other, the outermost first. They may add hooks to the attempt.
+//     [Retry] makes a new attempt for each further try.
+//  4. run calls the handler, then the hooks in their order, and commits the batch of the attempt.
+//  5. The committed functions of the attempt complete the Result, and the middleware return, the
+//     innermost first.
 type Bus struct {
 	log   mainstem.Log
 	name  string
 	opts  Options
-	chain Handler
-	done  *kv.Bucket[done] // by idempotency key
+	chain Handler          // the middleware around run
+	done  *kv.Bucket[done] // the idempotency records, by type and key
 
-	mu       sync.RWMutex // guards the fields below
-	handlers map[string]Handler
-	closed   bool
+	mu       sync.RWMutex       // guards the fields below
+	handlers map[string]Handler // by command type
+	closed   bool               // Close was called: only dispatches by handlers are let in
 
-	running sync.WaitGroup // dispatches; added to under mu
+	running sync.WaitGroup // dispatches under way; Add is called under mu, so not after Close waits
 }
 
-// Open returns the bus called name in log. The first middleware sees a command first. Nothing is
-// read or written. Close waits for the commands under way.
+// Open returns the bus called name in log. The first middleware is the outermost: it is called
+// first. Open reads and writes nothing. Its error is Invalid.
 func Open(log mainstem.Log, name string, o *Options, middleware ...Middleware) (*Bus, error) {
 	switch {
 	case log == nil:
@@ -75,16 +85,18 @@ func (b *Bus) Name() string { return b.name }
 // Log returns the log that the bus commits to.
 func (b *Bus) Log() mainstem.Log { return b.log }
 
-// Types returns the types of commands that have a handler, in order.
+// Types returns the command types that have a handler, sorted.
 func (b *Bus) Types() []string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return slices.Sorted(maps.Keys(b.handlers))
 }
 
-// Handle registers the handler of commands of Go type C. Its writes into [Batch] are committed
-// when it has returned without an error. A type of command has one handler: a second is Exists. A method Validate or
-// IdempotencyKey of C that is not that of [ValidatedCommand] or [IdempotentCommand], or only that of a pointer to C, is Invalid.
+// Handle registers the handler of the commands of Go type C. What it writes into [Batch] is
+// committed after it has returned without an error. A second handler of a type is Exists. A C with
+// a method Validate or IdempotencyKey that middleware would not find is Invalid: the method has
+// another signature than in [ValidatedCommand] or [IdempotentCommand], or a pointer receiver while
+// C is not a pointer.
 func Handle[C Command](b *Bus, handle func(ctx context.Context, cmd C) (Result, error)) error {
 	if handle == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "command", "the handler of %s is nil", reflect.TypeFor[C]())
@@ -105,7 +117,7 @@ func Handle[C Command](b *Bus, handle func(ctx context.Context, cmd C) (Result, 
 	})
 }
 
-// typeOf returns the command type of the Go type C.
+// typeOf returns the command type of the Go type C, by calling CommandType on a zero value.
 func typeOf[C Command]() (string, error) {
 	t := reflect.TypeFor[C]()
 	if err := checkMethods(t); err != nil {
@@ -126,8 +138,8 @@ func typeOf[C Command]() (string, error) {
 	return "", mainstem.Refusef(mainstem.KindInvalid, "command", "the command type of %s is empty", t)
 }
 
-// checkMethods returns an error for a type of commands with a method that middleware looks for and would not find: it has
-// another form, or a pointer as its receiver while commands are values.
+// checkMethods returns an error if t has a method that middleware looks for but would not find: its
+// signature differs, or it has a pointer receiver while commands are values.
 func checkMethods(t reflect.Type) error {
 	all := t // the type with the methods of both receivers
 	if k := t.Kind(); k != reflect.Pointer && k != reflect.Interface {
@@ -147,6 +159,7 @@ func checkMethods(t reflect.Type) error {
 	return mainstem.Refusef(mainstem.KindInvalid, "command", "%s has a method %s that no middleware would call: want func (%s) %s() %s", t, name, t, name, want)
 }
 
+// register adds the handler of a command type.
 func (b *Bus) register(name string, h Handler) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,9 +170,10 @@ func (b *Bus) register(name string, h Handler) error {
 	return nil
 }
 
-// HandleAggregate registers the handler of commands to aggregates: it loads the aggregate with
-// the command's AggregateID, one without events if there are none, calls decide, and commits what
-// was raised. The Result has the aggregate's ID and version. An empty AggregateID becomes a new ID.
+// HandleAggregate registers the handler of commands for aggregates. It loads the aggregate with the
+// command's AggregateID, without events if there are none, calls decide, and adds the raised events
+// to the batch, on condition that the stream is still at the version that was loaded. The Result
+// has the aggregate's ID and version. For an empty AggregateID it makes a new ID.
 func HandleAggregate[C AggregateCommand, A aggregate.Aggregate](b *Bus, repo *aggregate.Repository[A], decide func(ctx context.Context, a A, cmd C) error) error {
 	if repo == nil || decide == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "command", "the repository or the function for %s is nil", reflect.TypeFor[C]())
@@ -183,13 +197,17 @@ func HandleAggregate[C AggregateCommand, A aggregate.Aggregate](b *Bus, repo *ag
 	})
 }
 
-// Dispatch takes cmd through the middleware to its handler and returns what it led to when that is
-// committed, as durable as [Options.Durability] says. If the outcome of the commit is unknown, the same
-// commit is repeated until it is known or ctx ends. Without the middleware [Validation] the
-// command is not validated.
+// Dispatch passes cmd through the middleware to its handler and returns the result. When it
+// returns, the writes of the command have the durability of [Options.Durability]. If the outcome of
+// the commit is unknown, the same batch is committed again until the outcome is known or ctx ends.
+// A command is validated only by the middleware [Validation].
+//
+// The errors are those of the handler, the hooks and the middleware, Conflict and the other errors
+// of a commit, [*HandlerNotFoundError], and [ErrBusClosed].
 //
 // Events that the handler appends through package aggregate carry the command's CorrelationID and
-// Metadata, and its CommandID as causation, its CausationID if it has none; see [event.WithMetadata].
+// Metadata, and as CausationID its CommandID, or its CausationID if it has no CommandID; see
+// [event.WithMetadata].
 func (b *Bus) Dispatch(ctx context.Context, cmd Command) (Result, error) {
 	if err := b.enter(ctx, cmd); err != nil {
 		return Result{}, err
@@ -198,8 +216,8 @@ func (b *Bus) Dispatch(ctx context.Context, cmd Command) (Result, error) {
 	return b.dispatch(ctx, cmd)
 }
 
-// enter lets a dispatch in. One by a handler of the bus is let in also while Close waits for
-// that handler.
+// enter admits a dispatch. While Close waits for a handler, dispatches by that handler are still
+// admitted.
 func (b *Bus) enter(ctx context.Context, cmd Command) error {
 	if cmd == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "command", "dispatch: the command is nil")
@@ -213,6 +231,7 @@ func (b *Bus) enter(ctx context.Context, cmd Command) error {
 	return nil
 }
 
+// dispatch puts the metadata of cmd and a new attempt into the context and calls the chain.
 func (b *Bus) dispatch(ctx context.Context, cmd Command) (Result, error) {
 	base := baseOf(cmd)
 	if m := (event.Metadata{CorrelationID: base.CorrelationID, CausationID: base.CommandID, Custom: base.Metadata}); base.CommandID != "" {
@@ -224,14 +243,15 @@ func (b *Bus) dispatch(ctx context.Context, cmd Command) (Result, error) {
 	r, err := b.chain(ctx, cmd)
 	if err != nil {
 		if at.joined {
-			at.batch.Fail(err) // it may hold a part of what this command wrote
+			at.batch.Fail(err) // it may hold a part of this command's writes
 		}
 		return Result{}, err
 	}
 	return r, nil
 }
 
-// run is the end of the chain: the handler, the hooks, the commit.
+// run is the innermost handler of the chain: it calls the handler and then the hooks, and commits.
+// A joined attempt leaves the commit to the outer command.
 func (b *Bus) run(ctx context.Context, cmd Command) (Result, error) {
 	name := cmd.CommandType()
 	b.mu.RLock()
@@ -265,8 +285,8 @@ func (b *Bus) run(ctx context.Context, cmd Command) (Result, error) {
 	return r, nil
 }
 
-// Close lets no further command in, and waits for those under way, with those that their handlers
-// dispatch. Closing again does nothing.
+// Close refuses further commands and waits for those under way, including those that their handlers
+// dispatch. Calling it again does nothing more. It returns nil.
 func (b *Bus) Close() error {
 	b.mu.Lock()
 	b.closed = true
@@ -275,7 +295,7 @@ func (b *Bus) Close() error {
 	return nil
 }
 
-// isSealed reports whether err says that a stream takes no events.
+// isSealed reports whether err is that of a stream that accepts no events.
 func isSealed(err error) bool {
 	var sealed *event.SealedError
 	return errors.As(err, &sealed)

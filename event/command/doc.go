@@ -1,6 +1,6 @@
-// Package command is a command bus on which a command is one commit: the events that it raises,
-// the messages that it publishes, whatever else its handler writes, the record that keeps it from
-// being carried out twice, and its row in the audit trail become true together, or none of them.
+// Package command is a command bus that makes each command one commit. The events that a command
+// raises, the other writes of its handler, its idempotency record and its row in the audit trail
+// are all written together, or none of them is.
 //
 //	orders, err := aggregate.Open(store, types, "order", newOrder, nil)
 //	bus, err := command.Open(log, "shop", nil,
@@ -15,29 +15,32 @@
 //
 // # Nouns
 //
-// A [Command] names its type and validates itself; it may embed [Base]. A [Bus] takes it through
-// its [Middleware] to the one handler of its type; [Handle] and [HandleAggregate] register them.
-// A [Result] says what it led to.
+// A [Command] names its type; it may validate itself and embed [Base]. A [Bus] passes a command
+// through its [Middleware] (interceptors, in Axon) to the one handler of its type; [Handle] and
+// [HandleAggregate] register handlers. A [Hook] of a middleware runs between the handler and the
+// commit. A [Result] describes the outcome.
 //
 // # Guarantees
 //
-// The handler writes into [Batch]. After it has returned without an error, and the hooks of
-// the middleware with it, the batch is committed; if any of them fails, nothing is written. If the
-// outcome of the commit is unknown, the same commit is repeated until it is known or the
-// context ends.
+// Atomicity: a handler writes into [Batch], the unit of work of its command. The batch is committed
+// after the handler and all hooks have returned without an error; if one of them fails nothing is
+// written. If the outcome of the commit is unknown, the same batch is committed again until the
+// outcome is known or the context ends.
 //
-// What a handler does elsewhere is not part of the commit: a Put(ctx, …) of a bucket, a call of
-// another service. It stays when the command fails, and happens again when the command is
-// tried again.
+// Other effects of a handler are not part of the commit, for example a Put(ctx, …) of a bucket or a
+// call of another service. They remain when the command fails, and are repeated when [Retry] tries
+// the command again.
 //
 // A command that a handler dispatches is a commit of its own, unless it is joined; see [Join].
 //
+// A command whose commit is a conflict fails with Conflict, unless [Retry] handles it again.
+//
 // # Concurrency
 //
-// A Bus, an [AuditLog] and a [Pending] are safe for concurrent use. The goroutines are those
-// of [Bus.DispatchAsync]; [Bus.Close] waits for them.
+// A Bus, an [AuditLog] and a [Pending] are safe for concurrent use. The bus starts goroutines only
+// in [Bus.DispatchAsync]; [Bus.Close] waits for them.
 //
-// Packages commandprom and commandotel, below this one, measure and trace commands.
+// The packages commandprom and commandotel below this one provide metrics and traces.
 //
 //snippet:type PlaceOrder struct { command.Base; OrderID, Item string; Left int }
 //snippet:func (PlaceOrder) CommandType() string { return "" }

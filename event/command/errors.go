@@ -7,10 +7,10 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// ErrBusClosed is the error of commands that come after [Bus.Close]. It is Closed.
+// ErrBusClosed is the error of commands that are dispatched after [Bus.Close]. It is Closed.
 var ErrBusClosed error = mainstem.Refusef(mainstem.KindClosed, "dispatch", "the command bus is closed")
 
-// HandlerNotFoundError says that nobody handles a type of command. It is NotFound.
+// HandlerNotFoundError reports a command of a type that has no handler. It is NotFound.
 type HandlerNotFoundError struct{ Type string }
 
 // Error names the type.
@@ -23,15 +23,15 @@ func (e *HandlerNotFoundError) Unwrap() error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "dispatch", Outcome: mainstem.NotWritten}
 }
 
-// PanicError is a panic of a handler that [Recovery] caught. The writes that the handler had put
-// into the batch were not committed.
+// PanicError is a panic of a handler that [Recovery] caught. Nothing of the handler's batch was
+// written.
 type PanicError struct {
-	Command string // the type
-	Value   any    // what it panicked with
-	Stack   []byte
+	Command string // its type
+	Value   any    // the argument of panic
+	Stack   []byte // of the goroutine, as by debug.Stack
 }
 
-// Error says what it panicked with, without the stack.
+// Error names the command and the panic value, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("command %s: panic: %v", e.Command, e.Value) }
 
 // Unwrap returns the value if it is an error.
@@ -40,20 +40,21 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// ValidationError says what is wrong with one field of a command, or with all of it. It is Invalid.
+// ValidationError reports what is invalid in one field of a command, or in the whole command. It is
+// Invalid.
 type ValidationError struct {
-	Command string // the type; [Validation] fills it in
-	Field   string // "" if it is about the whole command
+	Command string // its type, set by [Validation]
+	Field   string // "" for the whole command
 	Message string
-	Err     error // the error that Validate returned, if it was of another type
+	Err     error // the error that Validate returned, unless that was a ValidationError
 }
 
-// Invalid returns a [*ValidationError] about a field of a command, for its Validate.
+// Invalid returns a [*ValidationError] for a field of a command; Validate methods return it.
 func Invalid(field, format string, args ...any) error {
 	return &ValidationError{Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error names command and field.
+// Error names the command and the field.
 func (e *ValidationError) Error() string {
 	s := "command"
 	if e.Command != "" {
@@ -65,7 +66,7 @@ func (e *ValidationError) Error() string {
 	return s + ": " + e.Message
 }
 
-// Unwrap returns the cause, and an error of kind Invalid.
+// Unwrap returns Err, if set, and an error of kind Invalid.
 func (e *ValidationError) Unwrap() []error {
 	kind := &mainstem.Error{Kind: mainstem.KindInvalid, Op: "validate", Outcome: mainstem.NotWritten}
 	if e.Err == nil {
@@ -74,8 +75,8 @@ func (e *ValidationError) Unwrap() []error {
 	return []error{e.Err, kind}
 }
 
-// mayTryAgain reports whether the same command may succeed when it is handled again: nothing
-// of it was written, because somebody else was faster, or because the log was not available.
+// mayTryAgain reports whether a command that failed with err may succeed if it is handled again.
+// Nothing of it was written, because of a conflict or because the log was unavailable.
 func mayTryAgain(err error) bool {
 	var e *mainstem.Error
 	if !errors.As(err, &e) || e.Outcome == mainstem.Unknown {

@@ -12,15 +12,17 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// IdempotencyOptions tune [Idempotency]. Zero fields mean the defaults.
+// IdempotencyOptions configure [Idempotency]. Zero fields mean the defaults.
 type IdempotencyOptions struct {
-	TTL        time.Duration // how long a command is remembered. Default 24 h
-	KeepErrors bool          // remember also that a command was refused; see [EarlierError]
-	Skip       []string      // types of commands that are not remembered
+	TTL        time.Duration // how long a record is kept. Default 24 h
+	KeepErrors bool          // also records errors; see [Idempotency] and [EarlierError]
+	Skip       []string      // command types without idempotency
 }
 
-// done is what is remembered of a command, as a value of the table command/<bus>. Its key is
-// the type of the command, a slash, and the idempotency key.
+// done is an idempotency record: a value of the table command/<bus>. Its key is the command type, a
+// slash, and the idempotency key. It is stored as JSON.
+//
+// Invariant: if Error is set the other fields are not.
 type done struct {
 	AggregateID string           `json:"aggregate_id,omitempty"`
 	Version     mainstem.Version `json:"version,omitempty"`
@@ -28,27 +30,32 @@ type done struct {
 	Error       string           `json:"error,omitempty"`
 }
 
-// EarlierError is the error of a command that was refused before under the same idempotency key.
+// EarlierError is the error of a command whose earlier error was recorded under the same
+// idempotency key; see [IdempotencyOptions].
 type EarlierError struct {
-	Command string // the type
+	Command string // its type
 	Key     string
-	Message string // of the error at that time
+	Message string // text of the earlier error
 }
 
-// Error says what the error was.
+// Error has the text of the earlier error.
 func (e *EarlierError) Error() string {
 	return fmt.Sprintf("command %s with idempotency key %.100q was refused before: %s", e.Command, e.Key, e.Message)
 }
 
-// Idempotency carries out a command once. Its key is the command's IdempotencyKey, else the
-// CommandID of its [Base]; a command without either is carried out each time, because two equal
-// commands may both be meant. The record of it is in the commit of what it led to. A later
-// command of the same type and key within the TTL returns the first Result, with Duplicate set and Data as JSON (see
-// [DataOf]), and nothing is done. Of two at the same time both may be handled and one is committed;
-// the other returns the Result of the first.
+// Idempotency makes a command take effect at most once for each key. The key is the command's
+// IdempotencyKey, else the CommandID of its [Base]. A command with neither is handled each time:
+// two commands with equal fields may both be meant.
 //
-// A command that fails is forgotten, and may come again, unless KeepErrors: then its error is
-// remembered in a commit of its own, if trying again would not help.
+// The record of a command is part of its commit, on condition that there is none. Within the TTL, a
+// later command of the same type and key returns the first Result with Duplicate set and Data as
+// JSON (see [DataOf]); its handler is not called. Of two concurrent commands both may be handled,
+// but only one is committed; the other returns the Result of the first.
+//
+// A command that fails leaves no record and may be sent again, unless KeepErrors is set. Then the
+// error is recorded in a commit of its own, unless its kind is Canceled, Unavailable, Closed or
+// Corrupt, its outcome is unknown, or the context has ended. A Conflict is recorded, so with
+// KeepErrors place [Retry] inside of Idempotency.
 func Idempotency(o IdempotencyOptions) Middleware {
 	if o.TTL <= 0 {
 		o.TTL = 24 * time.Hour
@@ -66,6 +73,7 @@ func Idempotency(o IdempotencyOptions) Middleware {
 	}
 }
 
+// idempotencyKey returns the key of cmd, or "".
 func idempotencyKey(cmd Command) string {
 	if c, ok := cmd.(IdempotentCommand); ok {
 		if key := c.IdempotencyKey(); key != "" {
@@ -75,16 +83,18 @@ func idempotencyKey(cmd Command) string {
 	return baseOf(cmd).CommandID
 }
 
-// once is one command with a key.
+// once is the dispatch of one command with a key.
 type once struct {
 	options *IdempotencyOptions
 	bus     *Bus
 	cmd     Command
 	key     string
-	record  string // key of the table command/<bus>
-	tries   int    // commits that were prepared
+	record  string // key of its idempotency record
+	tries   int    // how often remember was called
 }
 
+// handle returns the recorded result if there is one, else calls next with the hook that adds the
+// record.
 func (o *once) handle(ctx context.Context, next Handler) (Result, error) {
 	if r, found, err := o.earlier(ctx); found || err != nil {
 		return r, err
@@ -94,19 +104,19 @@ func (o *once) handle(ctx context.Context, next Handler) (Result, error) {
 	if err == nil {
 		return r, nil
 	}
-	// Perhaps this command was faster elsewhere: then the commit was a conflict, or the handler
-	// saw a state in which it was done already.
+	// The same command may have been committed elsewhere meanwhile: then this commit was a
+	// conflict, or the handler saw a state that already contains the effects of the command.
 	earlier, found, lookup := o.earlier(ctx)
 	switch {
 	case found:
 		return earlier, lookup
-	case errors.Is(err, errDuplicate): // and its record has ended since
+	case errors.Is(err, errDuplicate): // the record was found, and has expired since
 		return r, &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "dispatch", Outcome: mainstem.NotWritten, Err: errors.Join(err, lookup)}
 	}
 	return r, o.refused(ctx, err)
 }
 
-// earlier returns what the command led to before.
+// earlier returns the result, or the error, that was recorded for the command.
 func (o *once) earlier(ctx context.Context) (Result, bool, error) {
 	e, err := o.bus.done.Get(ctx, o.record)
 	switch {
@@ -124,8 +134,8 @@ func (o *once) earlier(ctx context.Context) (Result, bool, error) {
 	return r, true, nil
 }
 
-// remember is the hook that adds the record to the commit. A try after the first one looks
-// again, so that it does not run against the record of another one again and again.
+// remember is the hook that adds the record to the commit. A try after the first one looks for a
+// record before, because its commit would conflict with that record again and again.
 func (o *once) remember(ctx context.Context, b *mainstem.Batch, r *Result) error {
 	if o.tries++; o.tries > 1 {
 		if _, found, err := o.earlier(ctx); found || err != nil {
@@ -143,7 +153,8 @@ func (o *once) remember(ctx context.Context, b *mainstem.Batch, r *Result) error
 	return nil
 }
 
-// refused remembers an error, if that is asked for and the command would be refused again.
+// refused records err if KeepErrors is set and the kind of err is not one of a failure of the log
+// or of the context. It returns err, joined with the error of recording it.
 func (o *once) refused(ctx context.Context, err error) error {
 	if !o.options.KeepErrors || err.Error() == "" || ctx.Err() != nil {
 		return err
@@ -157,7 +168,7 @@ func (o *once) refused(ctx context.Context, err error) error {
 	}
 	_, failed := o.bus.done.Create(ctx, o.record, done{Error: err.Error()}, kv.TTL(o.options.TTL))
 	if errors.Is(failed, mainstem.ErrExists) || errors.Is(failed, mainstem.ErrConflict) {
-		failed = nil // another one with the same key was faster
+		failed = nil // another command with the same key was recorded first
 	}
 	return errors.Join(err, failed)
 }

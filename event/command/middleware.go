@@ -12,8 +12,9 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Validation refuses commands whose Validate returns an error, before their handler is called; those that are no
-// [ValidatedCommand] pass. The error is a [*ValidationError], or several joined, each with the command's type.
+// Validation refuses a [ValidatedCommand] whose Validate returns an error, before its handler is
+// called. Other commands pass. The error is a [*ValidationError] with the command's type, or
+// several joined.
 func Validation() Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, cmd Command) (Result, error) {
@@ -27,7 +28,7 @@ func Validation() Middleware {
 	}
 }
 
-// validationError makes ValidationErrors of err, one for each error that it joins.
+// validationError turns err into a ValidationError, and errors that err joins into one each.
 func validationError(command string, err error) error {
 	if v, ok := err.(*ValidationError); ok { //nolint:errorlint // what is wrapped in others keeps their text
 		named := *v
@@ -47,7 +48,7 @@ func validationError(command string, err error) error {
 	return errors.Join(all...)
 }
 
-// Recovery turns a panic of what comes after it into a [*PanicError].
+// Recovery turns a panic of the handlers inside it into a [*PanicError].
 func Recovery() Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, cmd Command) (r Result, err error) {
@@ -61,8 +62,8 @@ func Recovery() Middleware {
 	}
 }
 
-// Logging logs each command when it has ended: at Info, with its duration, at Error if it
-// failed. Nil means slog.Default.
+// Logging logs each command when it has ended: at Info with its duration, or at Error if it failed.
+// A nil logger means slog.Default().
 func Logging(logger *slog.Logger) Middleware {
 	if logger == nil {
 		logger = slog.Default()
@@ -91,8 +92,9 @@ func Logging(logger *slog.Logger) Middleware {
 	}
 }
 
-// Timeout cancels the context of what comes after it when d has passed. A call that waits for that context gets
-// an error that names the command and d. d of 0 or less does nothing.
+// Timeout cancels the context of the handlers inside it after d. The cause of the cancellation
+// names the command and d, and is a context.DeadlineExceeded. If d is 0 or less Timeout does
+// nothing.
 func Timeout(d time.Duration) Middleware {
 	return func(next Handler) Handler {
 		if d <= 0 {
@@ -107,7 +109,7 @@ func Timeout(d time.Duration) Middleware {
 	}
 }
 
-// Value gives the context of what comes after it a value.
+// Value adds a value to the context of the handlers inside it.
 func Value(key, value any) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, cmd Command) (Result, error) {
@@ -116,7 +118,7 @@ func Value(key, value any) Middleware {
 	}
 }
 
-// If applies a middleware to the commands for which the condition holds.
+// If applies a middleware to the commands for which condition returns true.
 func If(condition func(Command) bool, m Middleware) Middleware {
 	return func(next Handler) Handler {
 		with := m(next)
@@ -129,14 +131,14 @@ func If(condition func(Command) bool, m Middleware) Middleware {
 	}
 }
 
-// For applies a middleware to the commands of some types.
+// For applies a middleware to the commands of the given types.
 func For(types []string, m Middleware) Middleware {
 	types = slices.Clone(types)
 	return If(func(cmd Command) bool { return slices.Contains(types, cmd.CommandType()) }, m)
 }
 
-// CorrelationID gives commands that have no correlation ID one from new; nil means [event.NewID].
-// One that the context has from outside is kept.
+// CorrelationID gives a command a correlation ID from new, unless the command or the context has
+// one. A nil new means [event.NewID].
 func CorrelationID(new func() string) Middleware {
 	if new == nil {
 		new = func() string { return event.NewID().String() }
@@ -151,8 +153,8 @@ func CorrelationID(new func() string) Middleware {
 	}
 }
 
-// CausationID gives events the command's CausationID as their causation, where the command has
-// one, in place of the CommandID.
+// CausationID makes events carry the command's CausationID in place of its CommandID, if the
+// command has a CausationID.
 func CausationID() Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, cmd Command) (Result, error) {
@@ -164,8 +166,9 @@ func CausationID() Middleware {
 	}
 }
 
-// Tenant gives commands the tenant that extract finds, "" for none. If it is required, a command
-// without is refused with a [*ValidationError] about the field tenant, unless the context has one.
+// Tenant sets the tenant of a command to the result of extract; "" means none. If required is true,
+// a command for which neither extract nor the context gives a tenant is refused with a
+// [*ValidationError] for the field tenant.
 func Tenant(extract func(ctx context.Context, cmd Command) string, required bool) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, cmd Command) (Result, error) {
@@ -179,8 +182,8 @@ func Tenant(extract func(ctx context.Context, cmd Command) string, required bool
 	}
 }
 
-// WithActor returns a context whose commands are done by somebody: events carry the name as UserID, and
-// the audit trail as Actor.
+// WithActor returns a context with the name of the user who sends commands: events carry it as
+// UserID, and audit rows as Actor.
 func WithActor(ctx context.Context, name string) context.Context {
 	return event.WithMetadata(ctx, event.Metadata{UserID: name})
 }

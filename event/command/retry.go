@@ -8,17 +8,18 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// RetryOptions tune [Retry]. Zero fields mean the defaults.
+// RetryOptions configure [Retry]. Zero fields mean the defaults.
 type RetryOptions struct {
-	Attempts int           // tries in all. Default 3
-	First    time.Duration // the pause after the first try; each later one is twice as long. Default 100 ms
-	Max      time.Duration // the longest pause. Default 5 s
+	Attempts int           // number of tries, the first included. Default 3
+	First    time.Duration // pause after the first try, doubled after each further one. Default 100 ms
+	Max      time.Duration // longest pause. Default 5 s
 }
 
-// Retry handles a command again if nothing of it was written because somebody else was faster
-// (Conflict), or because the log was not available. Each try has an empty batch. Other errors,
-// and the last one, are returned at once. A command that was joined to another is tried once: the
-// outer one is tried again.
+// Retry handles a command again after a Conflict, which means that another writer was first, and
+// after an Unavailable that is known to have written nothing. A conflict with a sealed stream is
+// not tried again. Each try has an empty batch. Other errors are returned at once; the error of the
+// last try is wrapped with the number of tries. A command that is joined to another is tried once:
+// its outer command is tried again.
 func Retry(o RetryOptions) Middleware {
 	if o.Attempts <= 0 {
 		o.Attempts = 3

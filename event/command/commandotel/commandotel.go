@@ -22,10 +22,10 @@ import (
 
 const scope = "github.com/mainstemdev/mainstem/event/command/commandotel"
 
-// Tracing returns a middleware that makes a span "command.TYPE" of each command, below the
-// span of the context. It has the attributes command.id, command.aggregate_id,
-// command.aggregate_version and command.duplicate where they say something, and the
-// error. Nil means the global provider of OpenTelemetry.
+// Tracing returns a middleware that makes a span "command.TYPE" for each command, as a child of the
+// span of the context. Its attributes are command.id, command.aggregate_id,
+// command.aggregate_version and command.duplicate, as far as they are known. A failed command has
+// the status Error and its error recorded. A nil provider means the global one of OpenTelemetry.
 func Tracing(p trace.TracerProvider) command.Middleware {
 	if p == nil {
 		p = otel.GetTracerProvider()

@@ -1,11 +1,15 @@
-// Package commandprom measures the commands of a bus for Prometheus.
+// Package commandprom provides Prometheus metrics of the commands of a bus.
 //
 //	metrics := commandprom.New(nil)
 //	registry.MustRegister(metrics)
 //	bus, err := command.Open(log, "shop", nil, metrics.Middleware(), command.Validation())
 //
-// It exports mainstem_command_handled_total, by type and outcome: ok, duplicate, invalid, conflict,
-// unavailable, canceled, failed; mainstem_command_seconds, by type; mainstem_command_running.
+// # Metrics
+//
+//	mainstem_command_handled_total{type,outcome}  commands that have ended; outcome is ok, duplicate,
+//	                                              invalid, conflict, unavailable, canceled or failed
+//	mainstem_command_seconds{type}                histogram of their durations, the commit included
+//	mainstem_command_running                      commands under way
 //
 // # Concurrency
 //
@@ -34,14 +38,14 @@ type Options struct {
 	Buckets []float64
 }
 
-// Metrics are a [prometheus.Collector] and make the middleware that feeds it.
+// Metrics is a [prometheus.Collector], and provides the middleware that feeds it.
 type Metrics struct {
 	handled *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 	running prometheus.Gauge
 }
 
-// New returns metrics without any command.
+// New returns metrics without any command. Register them once.
 func New(o *Options) *Metrics {
 	buckets := prometheus.ExponentialBuckets(0.0001, 4, 10)
 	if o != nil && o.Buckets != nil {
@@ -58,8 +62,8 @@ func New(o *Options) *Metrics {
 	}
 }
 
-// Middleware returns the middleware that counts and times what comes after it. Place it first, so
-// that it sees all of it.
+// Middleware returns the middleware that counts and times commands. Place it first, so that its
+// times include the rest of the middleware. A panic counts as failed.
 func (m *Metrics) Middleware() command.Middleware {
 	return func(next command.Handler) command.Handler {
 		return func(ctx context.Context, cmd command.Command) (r command.Result, err error) {
@@ -77,6 +81,7 @@ func (m *Metrics) Middleware() command.Middleware {
 	}
 }
 
+// outcome returns the label value for the end of a command; returned is false if it panicked.
 func outcome(r command.Result, err error, returned bool) string {
 	switch {
 	case !returned:
