@@ -1,29 +1,42 @@
-// Package inlineset is the part of a store's metadata that names its inline projections: those
-// whose rows are written in the commits of the events. It is a field of the store's control record, on
-// which package event makes every append depend; package projection changes it.
+// Package inlineset reads and writes the set of inline projections of a store: the projections
+// whose rows are written in the commits of the events. The set is a field of the store's control
+// record. Package event makes every append depend on the version of that record; package projection
+// changes the set.
 //
 //	set, err := inlineset.Read(ctx, log, "shop")
 //	inlineset.ReplaceTo(b, "shop", set, append(set.Entries, inlineset.Entry{Name: "totals", Version: 1, State: inlineset.Holding}))
 //
 // # The states of a projection
 //
-//	(absent) -> Holding -> On -> Building -> Holding -> On -> Removing -> (absent)
+//	(absent)  appends do not include the projection
+//	Holding   no append succeeds until the events that are left are handled
+//	On        every append calls the handlers
+//	Building  appends do not include the projection; the process that rebuilds it handles the events
+//	Removing  no append succeeds until the position up to which all events are handled is recorded
 //
-// Building: appends go on without it, and the process that rebuilds it handles their events. Holding: no append
-// succeeds until those that are left are handled. On: every append calls it. One that is registered on a store
-// with events is brought up to date before it is in the set, and Holding for the last of them. Removing: no append
-// succeeds until the position is noted up to which it has handled everything.
+// The transitions:
 //
-// One that is On may be built anew in tables beside those that it writes (Next > 0):
+//	(absent) -> Holding -> On         switched on; older events are handled while it is absent
+//	On -> Building -> Holding -> On   rebuilt in place
+//	On -> Removing -> (absent)        removed
+//	Building, Holding -> (absent)     removed before it was On
+//	Holding -> (absent) or Building   as before Holding, if the last events could not be handled
 //
-//	NextState  (absent) -> Building -> Holding -> On -> (absent), and Build is what Next was
+// A projection that is On may be rebuilt in new tables beside the ones that it writes (Next > 0).
+// NextState then says which tables appends write:
 //
-// Building: appends write the tables that are read. Holding: none succeeds. On: they write both. If the handlers are
-// of another version, no append can write both, and the tables change places in the commit that ends Holding.
+//	Building  the tables that are read
+//	Holding   none: no append succeeds
+//	On        both
+//
+// The transitions of NextState are (absent) -> Building -> Holding -> On -> (absent). In the last
+// one Build becomes what Next was. If the new handlers have another version, no program can write
+// both tables; then the commit that ends Holding exchanges the tables. A rebuild that is given up
+// becomes (absent) from any of these states.
 //
 // # Concurrency
 //
-// Everything here may be used by many goroutines; a batch belongs to one.
+// All functions may be called by several goroutines; a batch belongs to one.
 //
 //snippet:var log mainstem.Log
 //snippet:var b *mainstem.Batch
@@ -41,16 +54,17 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// The set of a store is a field of its control record, whose other fields say what the index of the
-// store is (see package event): every append depends on that one record. Another record is in a space beside:
+// The records of a store. Every append depends on the control record, whose other fields describe
+// the index of the store (see package event).
 //
-//	event.tag/<store>     key "index"   JSON; field "inline": the entries, absent if there are none
-//	event.inline/<store>  key "bypass"  empty; written by each append that goes without inline projections
-//	                      key "set"     the entries as they were stored first: an array of JSON. It is read, and
-//	                                    the first change replaces it
+//	event.tag/<store>     key "index"   control record, JSON. Its field "inline" has the entries; it is
+//	                                    absent if there are none
+//	event.inline/<store>  key "bypass"  empty. Written by each append of a store with WithoutInline
+//	                      key "set"     the entries in their old form, a JSON array. It is still read;
+//	                                    the first change removes it
 //
-// They are persisted: do not change them. A record with entries has format 2, so that programs that know only
-// the index refuse it.
+// These forms are persisted and must not change. A control record with entries has format 2, so
+// that programs that know only the index refuse it.
 const (
 	controlPrefix = "event.tag/"
 	prefix        = "event.inline/"
@@ -59,23 +73,23 @@ const (
 var (
 	// Control is the key of the control record.
 	Control = []byte("index")
-	// ControlPolicy is that of its space.
+	// ControlPolicy is the policy of the space of the control record.
 	ControlPolicy = mainstem.Policy{NoFeed: true}
 
-	// Old is the key of a set of the old form.
+	// Old is the key of the entries in their old form.
 	Old    = []byte("set")
 	bypass = []byte("bypass")
-	never  = []byte("never") // is not written by anybody
+	never  = []byte("never") // a key that is never written; see RefuseTo
 	policy = mainstem.Policy{History: 1, NoFeed: true}
 )
 
 // The formats of a control record.
 const (
-	Plain = 1 // an index
-	Named = 2 // inline projections, and perhaps an index
+	Plain = 1 // describes an index only
+	Named = 2 // has inline projections, and may describe an index
 )
 
-// State is how far a projection is.
+// State is the state of an inline projection; see the package comment.
 type State string
 
 // The states.
@@ -86,25 +100,30 @@ const (
 	Removing State = "removing"
 )
 
-// Entry is an inline projection.
+// Entry describes an inline projection of a store.
+//
+// Invariant: if Next is 0 the other Next fields are zero. Otherwise State is On, Next is greater
+// than Build, NextVersion is not less than Version, and NextState is Building, Holding or, if the
+// versions are equal, On.
 type Entry struct {
 	Name    string            `json:"name"`
 	Version int               `json:"version"` // of its handlers
 	State   State             `json:"state"`
-	Since   mainstem.Position `json:"since,omitempty"` // On: events up to here were handled before
-	Build   int               `json:"build,omitempty"` // version of the tables that it writes; 0: 1
+	Since   mainstem.Position `json:"since,omitempty"` // if State is On: appends handle what is after it
+	Build   int               `json:"build,omitempty"` // version of the tables that are read; 0 means 1
 
 	// Invariant: if Next is 0 the others are zero, else State is On.
-	Next        int               `json:"next,omitempty"`         // version of the tables that are built beside; 0: none are
+	Next        int               `json:"next,omitempty"`         // version of the tables that are built beside; 0: none
 	NextVersion int               `json:"next_version,omitempty"` // of the handlers that build them
-	NextState   State             `json:"next_state,omitempty"`   // Building, Holding or On
-	NextSince   mainstem.Position `json:"next_since,omitempty"`   // NextState is On: Since of the new tables
+	NextState   State             `json:"next_state,omitempty"`   // which tables appends write
+	NextSince   mainstem.Position `json:"next_since,omitempty"`   // if NextState is On: Since of the new tables
 }
 
-// Both reports whether appends write both the tables that are read and those beside.
+// Both reports whether appends write the tables that are read and those that are built beside.
 func (e Entry) Both() bool { return e.Next > 0 && e.NextState == On }
 
-// Held reports whether no append succeeds before somebody with handlers of the version that it returns has gone on.
+// Held reports whether appends wait for a program with handlers of the returned version to finish
+// switching the projection on.
 func (e Entry) Held() (version int, held bool) {
 	switch {
 	case e.State == Holding:
@@ -115,7 +134,7 @@ func (e Entry) Held() (version int, held bool) {
 	return 0, false
 }
 
-// Alone returns e without the tables beside.
+// Alone returns e without the tables that are built beside.
 func (e Entry) Alone() Entry {
 	e.Next, e.NextVersion, e.NextState, e.NextSince = 0, 0, "", 0
 	return e
@@ -130,25 +149,26 @@ func (e Entry) String() string {
 	return s
 }
 
-// Set is the inline projections of a store at one moment.
+// Set has the inline projections of a store, as of one read.
 type Set struct {
-	Entries  []Entry
+	Entries  []Entry          // in the order of their last change
 	Revision mainstem.Version // of the control record; 0 if there is none
 
-	fields map[string]json.RawMessage // of the control record, the entries too
-	old    mainstem.Version           // of the record of the old form; 0 if there is none
+	fields map[string]json.RawMessage // all fields of the control record, "inline" included
+	old    mainstem.Version           // version of the record in the old form; 0 if there is none
 }
 
-// Outdated reports whether the set was read in its old form: [ReplaceTo] with its entries brings it into the new one.
+// Outdated reports whether the store has a set in the old form. [ReplaceTo] with the same entries
+// converts it.
 func (s Set) Outdated() bool { return s.old > 0 }
 
-// Space returns the name of the space that holds what stands beside the control record of a store.
+// Space returns the name of the space of the bypass record and of the set in its old form.
 func Space(store string) string { return prefix + store }
 
 // ControlSpace returns the name of the space of the control record of a store.
 func ControlSpace(store string) string { return controlPrefix + store }
 
-// Find returns the entry called name; the zero Entry if there is none.
+// Find returns the entry of the projection called name, or the zero Entry.
 func (s Set) Find(name string) Entry {
 	for _, e := range s.Entries {
 		if e.Name == name {
@@ -158,10 +178,12 @@ func (s Set) Find(name string) Entry {
 	return Entry{}
 }
 
-// With returns the entries with e in place of the one with its name, or after the others.
+// With returns the entries without the one called e.Name, followed by e. Entries of s are not
+// changed.
 func (s Set) With(e Entry) []Entry { return append(s.Without(e.Name), e) }
 
-// Without returns the entries but the one called name.
+// Without returns the entries without the one called name. The slice is new and has room for one
+// more.
 func (s Set) Without(name string) []Entry {
 	out := make([]Entry, 0, len(s.Entries)+1)
 	for _, e := range s.Entries {
@@ -172,7 +194,7 @@ func (s Set) Without(name string) []Entry {
 	return out
 }
 
-// Read returns the set of a store.
+// Read returns the set of a store. A control record that cannot be decoded is Corrupt.
 func Read(ctx context.Context, log mainstem.Log, store string) (Set, error) {
 	set, err := read(ctx, log, store)
 	if err != nil {
@@ -182,7 +204,8 @@ func Read(ctx context.Context, log mainstem.Log, store string) (Set, error) {
 }
 
 func read(ctx context.Context, log mainstem.Log, store string) (set Set, err error) {
-	// The control record is read first: changes depend on both, and whatever replaces the old form changes it.
+	// The control record is read first. The change that replaces the old form also writes the
+	// control record, so a change that was decided on a mix of both conflicts.
 	rec, err := log.Get(ctx, ControlSpace(store), Control)
 	switch {
 	case errors.Is(err, mainstem.ErrNotFound):
@@ -205,7 +228,8 @@ func corrupt(rec *mainstem.Record, err error) error {
 	return mainstem.Errorf(mainstem.KindCorrupt, "decode", "inline projections: %w", err).At(rec.Space, rec.Key)
 }
 
-// ReadOld returns the set of a store in its old form, and the version of its record; 0 if there is none.
+// ReadOld returns the entries of a store in their old form and the version of their record, or 0 if
+// there is none.
 func ReadOld(ctx context.Context, log mainstem.Log, store string) ([]Entry, mainstem.Version, error) {
 	rec, err := log.Get(ctx, Space(store), Old)
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -221,6 +245,7 @@ func ReadOld(ctx context.Context, log mainstem.Log, store string) ([]Entry, main
 	return entries, rec.Version, nil
 }
 
+// decodeControl returns all fields of a control record, and its entries.
 func decodeControl(value []byte) (fields map[string]json.RawMessage, entries []Entry, err error) {
 	if err := json.Unmarshal(value, &fields); err != nil {
 		return nil, nil, err
@@ -231,7 +256,7 @@ func decodeControl(value []byte) (fields map[string]json.RawMessage, entries []E
 	return fields, entries, err
 }
 
-// field is that of the entries in a control record.
+// field is the name of the field of the entries.
 const field = "inline"
 
 func decode(value []byte) ([]Entry, error) {
@@ -242,7 +267,8 @@ func decode(value []byte) ([]Entry, error) {
 	return entries, Check(entries)
 }
 
-// Check returns an error for entries that this version does not know.
+// Check returns an error if entries have states or combinations that this version does not support;
+// see the invariant of [Entry].
 func Check(entries []Entry) error {
 	for _, e := range entries {
 		switch {
@@ -257,13 +283,14 @@ func Check(entries []Entry) error {
 	return nil
 }
 
-// beside reports whether what e says of tables beside is whole.
+// beside reports whether the Next fields of e satisfy its invariant, if Next is not 0.
 func (e Entry) beside() bool {
 	return e.State == On && e.Next > e.Build && e.NextVersion >= e.Version &&
 		(e.NextState == Building || e.NextState == Holding || e.NextState == On && e.NextVersion == e.Version)
 }
 
-// ExpectTo adds to b the condition that the control record of a store is still the one with this revision, 0 for none.
+// ExpectTo adds to b the condition that the control record of a store has the given version; 0
+// means that there is none.
 func ExpectTo(b *mainstem.Batch, store string, revision mainstem.Version) {
 	if revision == 0 {
 		b.IfAbsent(ControlSpace(store), Control)
@@ -272,7 +299,9 @@ func ExpectTo(b *mainstem.Batch, store string, revision mainstem.Version) {
 	b.IfVersion(ControlSpace(store), Control, revision)
 }
 
-// ReplaceTo replaces the set of a store as part of b, on condition that it, and the rest of the control record, is still was.
+// ReplaceTo writes entries as the set of a store as part of b, on condition that the control record
+// still has the version that [Read] returned in was. The other fields of the record stay. A record
+// in the old form is removed.
 func ReplaceTo(b *mainstem.Batch, store string, was Set, entries []Entry) {
 	space := ControlSpace(store)
 	ExpectTo(b, store, was.Revision)
@@ -292,7 +321,8 @@ func ReplaceTo(b *mainstem.Batch, store string, was Set, entries []Entry) {
 	}
 }
 
-// encode returns a control record with other entries; nil if nothing is left in it.
+// encode returns a control record with entries and the other fields of was, or nil if it would be
+// empty.
 func encode(was map[string]json.RawMessage, entries []Entry) ([]byte, error) {
 	fields := make(map[string]any, len(was)+1)
 	for name, value := range was {
@@ -310,14 +340,14 @@ func encode(was map[string]json.RawMessage, entries []Entry) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// BypassTo notes, as part of b, that events are appended without the inline projections.
+// BypassTo records, as part of b, that its events are appended without the inline projections.
 func BypassTo(b *mainstem.Batch, space string) {
 	b.Ensure(space, policy)
 	b.Put(space, bypass, nil)
 }
 
-// Bypassed returns the position of the newest append that went without the inline projections of a
-// store; 0 if none did. A projection that is On since an earlier position lacks events.
+// Bypassed returns the position of the newest append that bypassed the inline projections of a
+// store, or 0. A projection that is On with Since before that position is stale.
 func Bypassed(ctx context.Context, log mainstem.Log, store string) (mainstem.Position, error) {
 	rec, err := log.Get(ctx, Space(store), bypass)
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -326,29 +356,31 @@ func Bypassed(ctx context.Context, log mainstem.Log, store string) (mainstem.Pos
 	return rec.Position, err
 }
 
-// RefuseTo adds a condition to b that does not hold: its commit finds out what the conditions
-// before it, and the batch ID, say, and writes nothing.
+// RefuseTo adds a condition to b that never holds. The commit of b tests its batch ID and its other
+// conditions, in order, and writes nothing; see [IsRefusal].
 func RefuseTo(b *mainstem.Batch, space string) { b.IfExists(space, never) }
 
-// IsOf reports whether e is a conflict about the control record of a store, or a set of the old form.
+// IsOf reports whether e is a conflict with the control record of a store, or with its set in the
+// old form. Conditions on queries (TestNotAfter) are not meant.
 func IsOf(e *mainstem.Error, store string) bool {
 	return e.Space == ControlSpace(store) && bytes.Equal(e.Key, Control) && e.Want.Test != mainstem.TestNotAfter ||
 		e.Space == Space(store) && bytes.Equal(e.Key, Old)
 }
 
-// IsRefusal reports whether e is the conflict with the condition of RefuseTo.
+// IsRefusal reports whether e is the conflict with the condition of RefuseTo, so that all
+// conditions before it held.
 func IsRefusal(e *mainstem.Error) bool {
 	return e.Kind == mainstem.KindConflict && bytes.Equal(e.Key, never) && strings.HasPrefix(e.Space, prefix)
 }
 
-// ChangedError says that the set was another when an append was committed than when it was built, and that the
-// append, built anew, may succeed. It is a Conflict.
+// ChangedError reports that the set changed between the building of an append and its commit, and
+// that the append may succeed if it is built again. It is a Conflict.
 type ChangedError struct {
 	Store string
 	Cause *mainstem.Error
 }
 
-// Error says what has changed.
+// Error names the store.
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("event store %s: its inline projections have changed meanwhile", e.Store)
 }
