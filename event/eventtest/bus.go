@@ -10,7 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem/event/command"
 )
 
-// BusCase is a command bus, and the streams that were there before.
+// BusCase is a command bus with the store that its events are appended to.
 type BusCase struct {
 	t     testing.TB
 	bus   *command.Bus
@@ -18,13 +18,13 @@ type BusCase struct {
 	types *event.Types
 }
 
-// GivenBus returns a case of a bus whose events are in store, with types. The log of both may be
-// in memory; it should belong to the test alone.
+// GivenBus returns a case of a bus whose events are appended to store and decoded with types. The
+// log of both may be in memory. No other test may append to the store.
 func GivenBus(t testing.TB, bus *command.Bus, store *event.Store, types *event.Types) *BusCase {
 	return &BusCase{t, bus, store, types}
 }
 
-// Existing appends events to a stream.
+// Existing appends events to a stream, at any version.
 func (c *BusCase) Existing(stream string, events ...any) *BusCase {
 	c.t.Helper()
 	encoded := make([]event.Event, len(events))
@@ -63,7 +63,7 @@ func (c *BusCase) When(cmd command.Command) *Dispatched {
 	return d
 }
 
-// Dispatched is what a command has led to.
+// Dispatched is the result of a command, with the events that it appended.
 type Dispatched struct {
 	t      testing.TB
 	result command.Result
@@ -71,7 +71,7 @@ type Dispatched struct {
 	events []any
 }
 
-// ThenSucceeds checks that there was no error.
+// ThenSucceeds checks that the command succeeded.
 func (d *Dispatched) ThenSucceeds() *Dispatched {
 	d.t.Helper()
 	if d.err != nil {
@@ -80,8 +80,8 @@ func (d *Dispatched) ThenSucceeds() *Dispatched {
 	return d
 }
 
-// ThenFails checks that the command failed with an error that is want, by errors.Is, and that no
-// events were appended.
+// ThenFails checks that errors.Is finds want in the error of the command, and that no events were
+// appended.
 func (d *Dispatched) ThenFails(want error) *Dispatched {
 	d.t.Helper()
 	if !errors.Is(d.err, want) {
@@ -90,8 +90,8 @@ func (d *Dispatched) ThenFails(want error) *Dispatched {
 	return d.nothing()
 }
 
-// ThenFailsWith checks that the command failed with an error whose text contains want, and that no events
-// were appended.
+// ThenFailsWith checks that the command failed with an error whose text contains want, and that no
+// events were appended.
 func (d *Dispatched) ThenFailsWith(want string) *Dispatched {
 	d.t.Helper()
 	if d.err == nil || !strings.Contains(d.err.Error(), want) {
@@ -100,6 +100,7 @@ func (d *Dispatched) ThenFailsWith(want string) *Dispatched {
 	return d.nothing()
 }
 
+// nothing checks that no events were appended.
 func (d *Dispatched) nothing() *Dispatched {
 	d.t.Helper()
 	if len(d.events) > 0 {
@@ -126,8 +127,8 @@ func (d *Dispatched) ThenVersion(want mainstem.Version) *Dispatched {
 	return d
 }
 
-// Then checks that the command succeeded, and that these events were appended, to whatever
-// streams, in this order.
+// Then checks that the command succeeded and appended exactly these events, in this order, to any
+// streams.
 func (d *Dispatched) Then(want ...any) *Dispatched {
 	d.t.Helper()
 	d.ThenSucceeds()
@@ -135,8 +136,8 @@ func (d *Dispatched) Then(want ...any) *Dispatched {
 	return d
 }
 
-// Result returns what Dispatch returned.
+// Result returns the result and the error of Dispatch.
 func (d *Dispatched) Result() (command.Result, error) { return d.result, d.err }
 
-// Events returns the events that were appended, for more checks.
+// Events returns the appended events, for further checks.
 func (d *Dispatched) Events() *List { return Events(d.t, d.events...) }

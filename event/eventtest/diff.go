@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// maxLines bounds the lines of a difference.
+// maxLines bounds the lines of one difference.
 const maxLines = 20
 
-// diff returns the fields in which two values differ, a line each, "" if they are equal.
+// diff returns the fields in which two values differ, one per line, or "" if reflect.DeepEqual
+// finds them equal.
 func diff(got, want any) string {
 	if reflect.DeepEqual(got, want) {
 		return ""
 	}
 	var d differ
 	d.values("", reflect.ValueOf(got), reflect.ValueOf(want))
-	if len(d.lines) == 0 { // such as NaN, or functions
+	if len(d.lines) == 0 { // the values differ only for DeepEqual, such as functions
 		d.add("", reflect.ValueOf(got), reflect.ValueOf(want))
 	}
 	if n := len(d.lines); n > maxLines {
@@ -25,8 +26,10 @@ func diff(got, want any) string {
 	return strings.Join(d.lines, "\n")
 }
 
+// differ collects the lines of a difference.
 type differ struct{ lines []string }
 
+// add adds a line for the value at path.
 func (d *differ) add(path string, got, want reflect.Value) {
 	if path == "" {
 		path = "value"
@@ -34,6 +37,7 @@ func (d *differ) add(path string, got, want reflect.Value) {
 	d.lines = append(d.lines, fmt.Sprintf("\t%s: got %s, want %s", strings.TrimPrefix(path, "."), show(got), show(want)))
 }
 
+// show returns a value in Go syntax, or "nothing" for a value that is missing.
 func show(v reflect.Value) string {
 	switch {
 	case !v.IsValid():
@@ -41,10 +45,11 @@ func show(v reflect.Value) string {
 	case v.CanInterface():
 		return fmt.Sprintf("%#v", v.Interface())
 	}
-	return fmt.Sprintf("%v", v) // a field that is not exported
+	return fmt.Sprintf("%v", v) // an unexported field, whose value cannot be taken out
 }
 
-// values descends into what both have, and adds what differs.
+// values compares two values recursively and adds a line for each difference. Values of different
+// types or lengths are compared as a whole.
 func (d *differ) values(path string, got, want reflect.Value) {
 	if !got.IsValid() || !want.IsValid() || got.Type() != want.Type() {
 		if got.IsValid() || want.IsValid() {
@@ -92,7 +97,7 @@ func (d *differ) values(path string, got, want reflect.Value) {
 	}
 }
 
-// leaf compares values as wholes.
+// leaf adds a line if two values differ as a whole.
 func (d *differ) leaf(path string, got, want reflect.Value) {
 	if got.Comparable() && want.Comparable() {
 		if !got.Equal(want) {

@@ -1,5 +1,5 @@
-// Package eventtest tests a domain in the words given, when, then: given these events, when this
-// is decided, then these events happen, or this error.
+// Package eventtest has fixtures for tests of a domain in the form given, when, then: given these
+// events, when this decision is made, then these events follow, or this error.
 //
 //	eventtest.Given(t, new(Order), OrderPlaced{995}).
 //		When((*Order).Pay).
@@ -9,22 +9,22 @@
 //		When((*Order).Pay).
 //		ThenErrorContains("paid already")
 //
-// [Given] takes an aggregate, [GivenDecider] pure functions; neither needs a log. [GivenBus] takes a
-// command bus with its log, which may be in memory, and looks at what was appended.
-// [GivenSaga] runs sagas in virtual time, without a log; [GivenProjection] runs a projection on a log, twice.
-// [Events] checks a list of events.
+// [Given] takes an aggregate and [GivenDecider] a decider; neither needs a log. [GivenBus] takes a
+// command bus with its log, which may be in memory, and checks the events that a command appended.
+// [GivenSaga] runs sagas in virtual time, without a log. [GivenProjection] runs a projection on a
+// log, twice. [Events] checks a list of events.
 //
 //	eventtest.GivenSaga(t, fulfilment).
 //		Given(eventtest.In("order-1", OrderPlaced{995})).ThenCommands(Charge{"1"}).
 //		After(15 * time.Minute).ThenCompensates(Cancel{"1"})
 //
-// What does not hold is reported with Errorf, with the fields that differ, and the test goes
-// on; it ends at once where nothing is left to check. Events are compared as Go values, by
+// A failed check is reported with Errorf and the fields that differ, and the test continues. An
+// error in the setup ends the test with Fatalf. Events are compared as Go values, by
 // reflect.DeepEqual.
 //
 // # Concurrency
 //
-// Everything here belongs to the goroutine of its test.
+// The fixtures belong to the goroutine of their test.
 //
 //snippet:import "testing"
 //snippet:var t *testing.T

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// List is a list of events, to be checked. Its methods return it, for more.
+// List is a list of events to be checked. Its methods return it, so that checks can be chained.
 type List struct {
 	t      testing.TB
 	events []any
 }
 
-// Events returns a list of events as Go values, oldest first.
+// Events returns a list of events, which are Go values, oldest first.
 func Events(t testing.TB, events ...any) *List { return &List{t, events} }
 
-// Equal checks that the events are these.
+// Equal checks that the events are exactly these, in this order.
 func (l *List) Equal(want ...any) *List {
 	l.t.Helper()
 	if len(l.events) != len(want) {
@@ -29,6 +29,7 @@ func (l *List) Equal(want ...any) *List {
 	return l
 }
 
+// same checks the event at index i, which exists.
 func (l *List) same(i int, want any) {
 	l.t.Helper()
 	if d := diff(l.events[i], want); d != "" {
@@ -36,7 +37,7 @@ func (l *List) same(i int, want any) {
 	}
 }
 
-// Types checks that the events are of these Go types, without their packages: "OrderPlaced".
+// Types checks the Go types of all events, named without their packages: "OrderPlaced".
 func (l *List) Types(want ...string) *List {
 	l.t.Helper()
 	got := make([]string, len(l.events))
@@ -49,7 +50,7 @@ func (l *List) Types(want ...string) *List {
 	return l
 }
 
-// Count checks how many events there are.
+// Count checks the number of events.
 func (l *List) Count(want int) *List {
 	l.t.Helper()
 	if len(l.events) != want {
@@ -64,7 +65,7 @@ func (l *List) First(want any) *List { l.t.Helper(); return l.At(0, want) }
 // Last checks the last event.
 func (l *List) Last(want any) *List { l.t.Helper(); return l.At(len(l.events)-1, want) }
 
-// At checks the event at an index from 0.
+// At checks the event at index i, from 0.
 func (l *List) At(i int, want any) *List {
 	l.t.Helper()
 	if i < 0 || i >= len(l.events) {
@@ -75,7 +76,7 @@ func (l *List) At(i int, want any) *List {
 	return l
 }
 
-// Contains checks that one of the events is this one.
+// Contains checks that at least one of the events equals want.
 func (l *List) Contains(want any) *List {
 	l.t.Helper()
 	for _, ev := range l.events {
@@ -87,6 +88,7 @@ func (l *List) Contains(want any) *List {
 	return l
 }
 
+// goType returns the name of the type of v, or of the type that it points to.
 func goType(v any) string {
 	t := reflect.TypeOf(v)
 	if t == nil {
@@ -98,7 +100,7 @@ func goType(v any) string {
 	return t.Name()
 }
 
-// shown returns events on one line.
+// shown formats events on one line.
 func shown(events []any) string {
 	if len(events) == 0 {
 		return "none"

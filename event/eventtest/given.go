@@ -9,20 +9,21 @@ import (
 	"github.com/mainstemdev/mainstem/event/aggregate"
 )
 
-// Decision is what [When] has led to: events or an error.
+// Decision is the result of a decision: the events that it raised, or its error.
 type Decision struct {
 	t      testing.TB
 	events []any
 	err    error
 }
 
-// AggregateCase is an aggregate to which events have happened.
+// AggregateCase is an aggregate after given events.
 type AggregateCase[A aggregate.Aggregate] struct {
 	t testing.TB
 	a A
 }
 
-// Given lets events happen to a new aggregate, as if they had been loaded.
+// Given applies events to a new aggregate, which then is as if it had been loaded: its version is
+// their number, and they are not uncommitted.
 func Given[A aggregate.Aggregate](t testing.TB, a A, events ...any) *AggregateCase[A] {
 	t.Helper()
 	for i, ev := range events {
@@ -34,26 +35,26 @@ func Given[A aggregate.Aggregate](t testing.TB, a A, events ...any) *AggregateCa
 	return &AggregateCase[A]{t, a}
 }
 
-// saved makes a an aggregate at version v.
+// saved puts a at version v without uncommitted events.
 func saved(a aggregate.Aggregate, v mainstem.Version) {
 	a.(interface{ Clear(mainstem.Version) }).Clear(v)
 }
 
-// When calls a function that decides, and raises events.
+// When calls a function that decides and raises events.
 func (c *AggregateCase[A]) When(decide func(A) error) *Decision {
 	c.t.Helper()
 	err := decide(c.a)
 	return &Decision{c.t, any(c.a).(interface{ Uncommitted() []any }).Uncommitted(), err}
 }
 
-// DeciderCase is the state of a [aggregate.Decider] after events.
+// DeciderCase is the state of an [aggregate.Decider] after given events.
 type DeciderCase[S, C, E any] struct {
 	t     testing.TB
 	d     aggregate.Decider[S, C, E]
 	state S
 }
 
-// GivenDecider lets events, each an E, happen to the initial state of d.
+// GivenDecider evolves the initial state of d by events, each of which must be an E.
 func GivenDecider[S, C, E any](t testing.TB, d aggregate.Decider[S, C, E], events ...any) *DeciderCase[S, C, E] {
 	t.Helper()
 	c := &DeciderCase[S, C, E]{t, d, d.Initial()}
@@ -81,7 +82,7 @@ func (c *DeciderCase[S, C, E]) When(cmd C) *Decision {
 	return d
 }
 
-// Then checks that there was no error, and that these events happened, in this order.
+// Then checks that the decision succeeded with exactly these events, in this order.
 func (d *Decision) Then(want ...any) *Decision {
 	d.t.Helper()
 	if d.err != nil {
@@ -92,13 +93,13 @@ func (d *Decision) Then(want ...any) *Decision {
 	return d
 }
 
-// ThenNothing checks that there was no error, and that nothing happened.
+// ThenNothing checks that the decision succeeded without events.
 func (d *Decision) ThenNothing() *Decision {
 	d.t.Helper()
 	return d.Then()
 }
 
-// ThenError checks that it failed with an error that is want, by errors.Is.
+// ThenError checks that errors.Is finds want in the error of the decision.
 func (d *Decision) ThenError(want error) *Decision {
 	d.t.Helper()
 	if !errors.Is(d.err, want) {
@@ -107,7 +108,7 @@ func (d *Decision) ThenError(want error) *Decision {
 	return d
 }
 
-// ThenErrorContains checks that it failed with an error whose text contains want.
+// ThenErrorContains checks that the decision failed with an error whose text contains want.
 func (d *Decision) ThenErrorContains(want string) *Decision {
 	d.t.Helper()
 	if d.err == nil || !strings.Contains(d.err.Error(), want) {
@@ -116,5 +117,5 @@ func (d *Decision) ThenErrorContains(want string) *Decision {
 	return d
 }
 
-// Events returns the events that happened, for more checks.
+// Events returns the events of the decision, for further checks.
 func (d *Decision) Events() *List { return Events(d.t, d.events...) }

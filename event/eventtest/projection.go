@@ -20,8 +20,7 @@ type Rows[T any] interface {
 	Find(ctx context.Context, q *readmodel.Query) ([]T, error)
 }
 
-// ProjectionCase is a projection and the read model that it writes. The log of both may be in
-// memory; it should belong to the test alone.
+// ProjectionCase is a projection with the read model that it writes.
 type ProjectionCase[T any] struct {
 	t     testing.TB
 	store *event.Store
@@ -30,15 +29,16 @@ type ProjectionCase[T any] struct {
 	table Rows[T]
 }
 
-// GivenProjection returns a case of a projection of the events of store, with types, that writes table.
+// GivenProjection returns a case of a projection p of the events of store, decoded with types, that
+// writes table. The log of both may be in memory. No other test may write to it.
 func GivenProjection[T any](t testing.TB, store *event.Store, types *event.Types, p *projection.Projection, table Rows[T]) *ProjectionCase[T] {
 	return &ProjectionCase[T]{t, store, types, p, table}
 }
 
-// Given appends events, in the streams of [In], else in test-1, and lets the projection handle them, twice:
-// once as they come, and once more from the first event of the store on, in place, if the projection has tables or a Clear. If the
-// read model is not the same both times, or changes when the projection is started again, that is an error. A
-// handler that fails ends the test.
+// Given appends events to the streams of [In], else to test-1, and runs the projection twice. The
+// first run handles the new events. The second run starts the projection again and, if it has
+// tables or a Clear, rebuilds it in place from the first event of the store. The read model must be
+// the same after both runs. A handler that fails ends the test.
 func (c *ProjectionCase[T]) Given(events ...any) *ProjectionCase[T] {
 	c.t.Helper()
 	var last mainstem.Position
@@ -72,10 +72,12 @@ func (c *ProjectionCase[T]) Given(events ...any) *ProjectionCase[T] {
 	return c
 }
 
-// patience bounds one wait for the projection, after which its state is looked at.
+// patience bounds one wait for the projection; after it, wait checks whether the projection is
+// faulted.
 const patience = 20 * time.Millisecond
 
-// run lets the projection handle the events up to a position, anew if it is to be rebuilt and can be.
+// run runs the projection in an engine until it has handled the events up to the position last.
+// With rebuild it then rebuilds the projection in place, if that is possible.
 func (c *ProjectionCase[T]) run(last mainstem.Position, rebuild bool) {
 	c.t.Helper()
 	e, err := projection.Open(c.store, c.types, &projection.Options{Logger: slog.New(slog.DiscardHandler), RestartAfter: -1})
@@ -94,14 +96,14 @@ func (c *ProjectionCase[T]) run(last mainstem.Position, rebuild bool) {
 	if !rebuild {
 		return
 	}
-	// One that has neither tables nor a Clear says so with Invalid.
+	// A projection with neither tables nor a Clear returns Invalid.
 	if err := e.Rebuild(c.t.Context(), c.p.Name(), &projection.RebuildOptions{InPlace: true}); err != nil && !errors.Is(err, mainstem.ErrInvalid) {
 		c.t.Fatalf("projection %s: %v", c.p.Name(), err)
 	}
 	c.wait(e, last)
 }
 
-// wait waits until everything up to a position is handled.
+// wait waits until the projection has handled everything up to a position.
 func (c *ProjectionCase[T]) wait(e *projection.Engine, last mainstem.Position) {
 	c.t.Helper()
 	for {
@@ -120,7 +122,7 @@ func (c *ProjectionCase[T]) wait(e *projection.Engine, last mainstem.Position) {
 	}
 }
 
-// rows returns the read model.
+// rows returns the rows of the read model by key.
 func (c *ProjectionCase[T]) rows() map[string]T {
 	c.t.Helper()
 	all, err := c.table.Find(c.t.Context(), new(readmodel.Query))
@@ -158,7 +160,7 @@ func (c *ProjectionCase[T]) ThenNone(key string) *ProjectionCase[T] {
 	return c
 }
 
-// ThenCount checks how many rows there are.
+// ThenCount checks the number of rows.
 func (c *ProjectionCase[T]) ThenCount(want int) *ProjectionCase[T] {
 	c.t.Helper()
 	if rows := c.rows(); len(rows) != want {

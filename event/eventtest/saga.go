@@ -13,33 +13,34 @@ import (
 	"github.com/mainstemdev/mainstem/event/saga"
 )
 
-// SagaCase is a type of sagas to which events happen, in virtual time, without a log or a bus. Commands are
-// taken for carried out with the next event, unless they are refused.
+// SagaCase runs the sagas of one type in virtual time, without a log or a bus. A command that was
+// sent succeeds before the next event or timeout, unless [SagaCase.Refused] is called first.
 type SagaCase struct {
 	t    testing.TB
 	sim  *saga.Simulation
-	seen map[string]mainstem.Version // of the streams
-	sent []command.Command           // by the last call
+	seen map[string]mainstem.Version // number of events so far, by stream
+	sent []command.Command           // by the last call of Given, After or Refused
 }
 
-// GivenSaga returns a case without sagas. Its clock begins at the 1st of January 2030, in UTC.
+// GivenSaga returns a case without sagas. Its clock begins at 2030-01-01 00:00 UTC.
 func GivenSaga(t testing.TB, s *saga.Saga) *SagaCase {
 	return &SagaCase{t: t, sim: saga.Simulate(s, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), seen: make(map[string]mainstem.Version)}
 }
 
-// defaultStream is where events happen that name no stream.
+// defaultStream is the stream of events without one.
 const defaultStream = "test-1"
 
-// InStream are events of a stream; see [In].
+// InStream has events with their stream; see [In].
 type InStream struct {
 	stream string
 	events []any
 }
 
-// In says in which stream events happen, where that matters: "order-42". Others happen in the stream test-1.
+// In names the stream of events, such as "order-42". Events that are not passed through In are in
+// the stream test-1.
 func In(stream string, events ...any) InStream { return InStream{stream, events} }
 
-// placed returns events with their streams.
+// placed gives each event its stream.
 func placed(events []any) (out []InStream) {
 	for _, ev := range events {
 		if p, ok := ev.(InStream); ok {
@@ -51,7 +52,8 @@ func placed(events []any) (out []InStream) {
 	return out
 }
 
-// Given lets events happen, one after the other, and keeps the commands that were sent for the checks.
+// Given passes events to the sagas, one after the other, and keeps the commands that they sent for
+// the checks.
 func (c *SagaCase) Given(events ...any) *SagaCase {
 	c.t.Helper()
 	c.sent = nil
@@ -70,7 +72,7 @@ func (c *SagaCase) Given(events ...any) *SagaCase {
 	return c
 }
 
-// After lets time pass, with the timeouts that are due.
+// After advances the clock by d and runs the timeouts that are due.
 func (c *SagaCase) After(d time.Duration) *SagaCase {
 	c.t.Helper()
 	sent, err := c.sim.Advance(d)
@@ -81,7 +83,8 @@ func (c *SagaCase) After(d time.Duration) *SagaCase {
 	return c
 }
 
-// Refused lets a command, or a compensation, be refused that was sent by the last event, timeout or refusal.
+// Refused makes a command or a compensation fail with err. It must have been sent by the last
+// event, timeout or refusal. Commands that the same saga sent before it succeed.
 func (c *SagaCase) Refused(cmd command.Command, err error) *SagaCase {
 	c.t.Helper()
 	sent, err := c.sim.Refuse(cmd, err)
@@ -92,8 +95,8 @@ func (c *SagaCase) Refused(cmd command.Command, err error) *SagaCase {
 	return c
 }
 
-// ThenCommands checks that these commands were sent by the last call of Given, After or Refused, in this
-// order, none if there are none here. What [command.Base] says of their origin is not compared.
+// ThenCommands checks that the last call of Given, After or Refused sent exactly these commands, in
+// this order. The IDs in the [command.Base] of the sent commands are empty.
 func (c *SagaCase) ThenCommands(want ...command.Command) *SagaCase {
 	c.t.Helper()
 	if len(c.sent) != len(want) {
@@ -108,8 +111,8 @@ func (c *SagaCase) ThenCommands(want ...command.Command) *SagaCase {
 	return c
 }
 
-// ThenCompensates checks that a saga has failed by the last call, and that these compensations were sent,
-// the first of them first: the one that was pushed last.
+// ThenCompensates checks that a saga is compensating, and that the last call sent exactly these
+// compensations, in this order: the one that was pushed last comes first.
 func (c *SagaCase) ThenCompensates(want ...command.Command) *SagaCase {
 	c.t.Helper()
 	if c.sim.Compensating() == 0 {
@@ -119,7 +122,8 @@ func (c *SagaCase) ThenCompensates(want ...command.Command) *SagaCase {
 	return c.ThenCommands(want...)
 }
 
-// ThenStatus checks the status of the saga with a key, once what was sent is carried out.
+// ThenStatus checks the status of the saga with a key, after all commands that were sent have
+// succeeded.
 func (c *SagaCase) ThenStatus(key string, want saga.Status) *SagaCase {
 	c.t.Helper()
 	c.sim.Finish()
@@ -134,7 +138,7 @@ func (c *SagaCase) ThenStatus(key string, want saga.Status) *SagaCase {
 	return c
 }
 
-// ThenState checks the state of the saga with a key: want is a value of its type.
+// ThenState checks the state of the saga with a key. want is a value of the state's type.
 func (c *SagaCase) ThenState(key string, want any) *SagaCase {
 	c.t.Helper()
 	i, ok := c.sim.Get(key)
@@ -160,7 +164,7 @@ func (c *SagaCase) ThenNoSaga(key string) *SagaCase {
 	return c
 }
 
-// commands returns commands on one line.
+// commands formats commands on one line.
 func commands(cmds []command.Command) string {
 	if len(cmds) == 0 {
 		return "none"
