@@ -12,48 +12,58 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// control is what all processes that run a projection must agree on: a row of the table
-// projection/<store>, under the name of the projection. Every commit of the projection depends
-// on the row's revision: when it changes, nothing is written any more by who has not seen that.
+// control is the state of a projection on which all its engines agree: its row of the table
+// projection/<store>, by the projection's name, stored as JSON. Every commit of the projection,
+// including each step below, is conditional on the revision of the row. So a change of the row ends
+// all commits that were prepared before it.
 //
-// Two things are changed in steps, each a commit that any engine may make: the number of
-// partitions, and the tables, which are built anew beside those that are read.
+// Two changes need all partitions at one position. If the number of partitions changes (Resize),
+// streams move between checkpoints. If new tables replace old ones (Next), the new ones must
+// continue exactly where the old ones end. Both take these steps, each a commit that any engine may
+// make; see steps.go:
 //
-//	Frozen     nothing is handled: the checkpoints stand still, and the greatest is found
-//	Aligning   each partition goes on up to that, and no further
-//	done       one commit: new checkpoints there, and the new number, or the new tables
+//	(none)     partitions advance independently; while Next > 0 its tables are built beside
+//	Frozen     nothing is handled; the greatest checkpoint of all partitions becomes Upto
+//	Aligning   each partition, or with Next each partition of the new tables, ends at Upto
+//	(none)     one commit: new checkpoints at Upto, and the new number or the new tables
 //
-// Invariant: at most one of Rebuilding, Frozen and Aligning.
+// A rebuild up to a position (To) needs no alignment, because its tables end at To. A rebuild in
+// place sets Rebuilding: nothing is handled, one engine removes the rows, and one commit sets the
+// checkpoints to From.
+//
+// Invariants: at most one of Rebuilding, Frozen and Aligning is set. Upto is 0 unless Aligning is
+// set. If Next is 0, so are NextVersion (except in a rebuild in place), To and Keep. Build and Next
+// are at most Builds, unless no rebuild was ever begun.
 type control struct {
-	Version    int    `json:"version"`              // of the handlers that wrote what is read
-	Paused     bool   `json:"paused,omitempty"`     // nothing is handled, but for tables that are being built
-	Rebuilding bool   `json:"rebuilding,omitempty"` // nothing is handled, and what is there is being removed
-	Restarts   uint64 `json:"restarts,omitempty"`   // how often a restart was asked for
-	Inline     bool   `json:"inline,omitempty"`     // the appends handle it: no engine does
+	Version    int    `json:"version"`              // of the handlers that wrote the rows that are read
+	Paused     bool   `json:"paused,omitempty"`     // nothing is handled, except for tables that are being built
+	Rebuilding bool   `json:"rebuilding,omitempty"` // nothing is handled; the rows are being removed
+	Restarts   uint64 `json:"restarts,omitempty"`   // number of restarts; a change makes engines begin again
+	Inline     bool   `json:"inline,omitempty"`     // the projection is inline: no engine may run it
 
-	Partitions int               `json:"partitions,omitempty"` // 0: one
-	Epoch      uint64            `json:"epoch,omitempty"`      // grows whenever the checkpoints are replaced
-	Resize     int               `json:"resize,omitempty"`     // the number that is to be next; 0: none is
+	Partitions int               `json:"partitions,omitempty"` // number of partitions; 0 means one
+	Epoch      uint64            `json:"epoch,omitempty"`      // incremented when the checkpoints are replaced
+	Resize     int               `json:"resize,omitempty"`     // the next number of partitions; 0: no change
 	Frozen     bool              `json:"frozen,omitempty"`
 	Aligning   bool              `json:"aligning,omitempty"`
-	Upto       mainstem.Position `json:"upto,omitempty"` // while Aligning
+	Upto       mainstem.Position `json:"upto,omitempty"` // where partitions end while Aligning
 
-	Build       int               `json:"build,omitempty"`        // version of the tables that is read; 0: 1
-	Builds      int               `json:"builds,omitempty"`       // the highest that was ever begun: none is used again
-	Next        int               `json:"next,omitempty"`         // version that is being built; 0: none is
-	NextVersion int               `json:"next_version,omitempty"` // of the handlers that rebuild; 0: whose engine comes first
-	From        mainstem.Position `json:"from,omitempty"`         // the rebuild handles what is after this
-	To          mainstem.Position `json:"to,omitempty"`           // and up to this; 0: without end
-	Keep        time.Duration     `json:"keep,omitempty"`         // how long the tables stay that are read no more
+	Build       int               `json:"build,omitempty"`        // version of the tables that are read; 0 means 1
+	Builds      int               `json:"builds,omitempty"`       // the highest version that was ever begun; versions are not reused
+	Next        int               `json:"next,omitempty"`         // version that is being built; 0: none
+	NextVersion int               `json:"next_version,omitempty"` // of the handlers that rebuild; 0: those of the first engine that comes
+	From        mainstem.Position `json:"from,omitempty"`         // a rebuild handles the events after this
+	To          mainstem.Position `json:"to,omitempty"`           // and up to this; 0 means without end
+	Keep        time.Duration     `json:"keep,omitempty"`         // how long old tables are kept after a rebuild
 
-	Tables string `json:"tables,omitempty"` // names of the tables that are built anew by a rebuild, with commas between
-	Clears bool   `json:"clears,omitempty"` // what is there can be removed
+	Tables string `json:"tables,omitempty"` // names of the tables that can be built beside, separated by commas
+	Clears bool   `json:"clears,omitempty"` // the rows can be removed, so that a rebuild in place is possible
 }
 
-// partitions returns how many subscriptions the projection has.
+// partitions returns the present number of partitions, at least 1.
 func (c *control) partitions() int { return max(c.Partitions, 1) }
 
-// then returns how many it will have when the change under way is done.
+// then returns the number of partitions after the change under way.
 func (c *control) then() int {
 	if c.Resize > 0 {
 		return c.Resize
@@ -61,8 +71,8 @@ func (c *control) then() int {
 	return c.partitions()
 }
 
-// subscriptions returns the names of the n subscriptions of a projection: of those that write the tables that
-// are read, or, if build is not 0, of those that build that version.
+// subscriptions returns the names of the n subscriptions of a projection that write the tables that
+// are read or, if build is not 0, those that build that version.
 func subscriptions(name string, build, n int) []string {
 	name = setName(name, build)
 	if n <= 1 {
@@ -75,6 +85,8 @@ func subscriptions(name string, build, n int) []string {
 	return names
 }
 
+// setName returns the name of a projection's subscription that is not divided into partitions: NAME
+// or NAME@vBUILD.
 func setName(name string, build int) string {
 	if build > 0 {
 		return fmt.Sprintf("%s@v%d", name, build)
@@ -82,12 +94,13 @@ func setName(name string, build int) string {
 	return name
 }
 
-// MaxName is the most bytes that the name of a projection may have: those of its subscriptions are longer.
+// MaxName is the maximum length of the name of a projection in bytes. The names of its
+// subscriptions are longer.
 const MaxName = event.MaxSubscription - 32
 
-// controls is the tables of the control rows, and of what else the engines of a store leave for each other.
+// controls has the tables through which the engines of a store coordinate.
 type controls struct {
-	table  *kv.Bucket[control]
+	table  *kv.Bucket[control]  // by projection
 	faults *kv.Bucket[fault]    // by subscription
 	old    *kv.Bucket[oldBuild] // by projection and version
 }
@@ -103,7 +116,8 @@ func openControls(log mainstem.Log, store string) (c controls, err error) {
 	return c, err
 }
 
-// get returns the row of a projection, and the condition that it is still that; found is false if there is none yet.
+// get returns the row of a projection and the condition that it is unchanged. If there is no row,
+// found is false and the condition is that there is none.
 func (c controls) get(ctx context.Context, name string) (ctl control, is kv.Condition, found bool, err error) {
 	e, err := c.table.Get(ctx, name)
 	switch {
@@ -115,11 +129,13 @@ func (c controls) get(ctx context.Context, name string) (ctl control, is kv.Cond
 	return e.Value, kv.IfRevision(e.Revision), true, nil
 }
 
+// unknown returns the error for a projection without a control row. It is NotFound.
 func unknown(name string) error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "projection " + name, Outcome: mainstem.NotWritten, Hint: "no engine has started it yet"}
 }
 
-// change changes the row of a projection, which must be there.
+// change applies f to the row of a projection. A row that does not exist is NotFound, that of an
+// inline projection Unavailable.
 func (c controls) change(ctx context.Context, name string, f func(*control) error) error {
 	_, err := c.table.Modify(ctx, name, func(old control, found bool) (control, error) {
 		if !found {
@@ -134,7 +150,8 @@ func (c controls) change(ctx context.Context, name string, f func(*control) erro
 	return err
 }
 
-// changeWith is change with more in the commit: f writes it into b.
+// changeWith is change with further writes in the same commit: f adds them to b. f is called again
+// after a conflict. If f changes nothing, nothing is committed.
 func (c controls) changeWith(ctx context.Context, log mainstem.Log, name string, f func(ctl *control, b *mainstem.Batch) error) (control, error) {
 	for n := 1; ; n++ {
 		ctl, is, found, err := c.get(ctx, name)
@@ -161,21 +178,22 @@ func (c controls) changeWith(ctx context.Context, log mainstem.Log, name string,
 	}
 }
 
-// errInline is the error of what an engine cannot do with an inline projection.
+// errInline returns the error for an operation of an engine on an inline projection. It is
+// Unavailable.
 func errInline(name string) error {
 	return mainstem.Refusef(mainstem.KindUnavailable, "projection", "%s is an inline projection: the appends of its programs handle it", name).
 		WithHint("its own program rebuilds it, by InlineStore.Rebuild, or by OpenInline with InlineOptions.Rebuild; while it has tables, beside those that are read")
 }
 
-// VersionError says that what a projection has written is of handlers of another version. It is
-// Unavailable, until [Engine.Rebuild], or the program of the other version, comes.
+// VersionError reports that the rows of a projection were computed by handlers of another version.
+// It is Unavailable: a rebuild, or the program of the other version, resolves it.
 type VersionError struct {
 	Name string
-	Have int // what is there
-	Want int // the projection's
+	Have int // version of the handlers that computed the rows
+	Want int // version of the program's projection
 }
 
-// Error says which versions they are, and what to do.
+// Error names the versions and what to do.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("projection %s: what is there was computed by version %d, and this is version %d: rebuild it", e.Name, e.Have, e.Want)
 }

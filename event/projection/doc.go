@@ -1,4 +1,4 @@
-// Package projection computes read models from events, each event once, and keeps them right through
+// Package projection computes read models from events. Each event takes effect once, also across
 // crashes, several processes, pauses and rebuilds.
 //
 //	totals, err := readmodel.Open(log, "shop/totals", &readmodel.Options[Total]{
@@ -16,79 +16,98 @@
 //
 // # Nouns
 //
-// A [Projection] has a name, a version and handlers, made with [On]. An [Engine] runs projections of
-// one store, each as a subscription with the projection's name. An [InlineStore] appends events together with
-// what its projections write. A [Tx] is what one commit reads and writes.
+// A [Projection] has a name, a version and handlers, which are made with [On]. A [Tx] is what one
+// commit of a projection reads and writes. A projection is run in one of three ways:
+//
+//   - Asynchronously by an [Engine], as a subscription of the store with the projection's name and
+//     a checkpoint ([Engine.Register]).
+//   - Inline by an [InlineStore]: the rows are written in the commit of the events.
+//   - Live by an Engine, without a checkpoint, for new events only ([Engine.RegisterLive]). This is
+//     not Marten's live aggregation; that is Load of package aggregate.
+//
+// Engines agree through one record of the log for each projection, its control row.
 //
 // # Partitions
 //
-// With [Async.Partitions], the streams are divided by a hash into n subscriptions, NAME#0 to NAME#n-1. Each is
-// owned through a lease in the log, so the engines of several processes share them evenly, and those of a dead
-// one move after [Options.TTL]. The events of one stream stay in order.
+// [Async.Partitions] divides the streams by a hash into n partitions (Axon's segments), each a
+// subscription NAME#0 to NAME#n-1. An engine runs a partition while it holds the partition's lease
+// in the log, so the engines of several processes share the partitions evenly. The partitions of a
+// process that died move to others after [Options.TTL]. The events of one stream stay in order.
 //
 // # Rebuilding
 //
-// [Engine.Rebuild] builds version n of the tables, NAME@vn, beside those that are read, and lets the names
-// stand for them in one commit. That takes tables opened with readmodel.OpenAlias, and
-// [Projection.WithTables]. In place it removes what is there first.
+// [Engine.Rebuild] builds version n of the tables, NAME@vn, beside the tables that are read
+// (blue/green). One commit then points the aliases to the new tables. This takes tables that are
+// opened with readmodel.OpenAlias and declared with [Projection.WithTables]. A rebuild in place
+// removes the old rows first.
 //
 // # Guarantees
 //
-// Exactly once: what the handlers write through the Tx and the checkpoint are one commit, which
-// succeeds only if the checkpoint is where this engine left it, the control record is as it knows it, and, of a
-// partition, the lease is its own. Several engines may run one projection; when one ends, another goes on.
+// Exactly once: the writes of the handlers through the Tx and the checkpoint are one commit. It
+// succeeds only if the checkpoint is where this engine left it, if the control row has not changed
+// and, for a partition, if the engine still has its lease. Several engines may run one projection;
+// when one ends, another continues.
 //
-// No lost updates: reading through the Tx sees what it wrote, and the commit depends on what was
-// read. If somebody else changed it, another partition too, the events are handled again.
+// No lost updates: a read through the Tx sees earlier writes of the same Tx, and the commit depends
+// on what was read. If another writer has changed it, another partition for example, the events are
+// handled again.
 //
-// Control: pause, resume, restart, rebuild and skip are records in the log, and so work on whatever process
-// runs the projection. Every commit of a projection depends on its control record: when
-// [Engine.Pause] has returned, nothing more is committed. A change of partitions or tables is made in steps that
-// any engine makes, each one commit: a crash leaves the next step to another engine, or to the next that starts.
+// Control: pause, resume, restart, rebuild and skip are writes to the control row, so they work in
+// every process that runs the projection. Every commit of the projection depends on that row: after
+// [Engine.Pause] has returned nothing more is committed. A change of partitions or tables takes
+// several steps. Any engine may make the next step, in one commit, so after a crash another engine
+// continues, or the next one that starts.
 //
-// A live projection, of [Engine.RegisterLive], has no checkpoint and no such guarantees: it handles what
-// comes while it runs.
+// A live projection has none of these guarantees.
 //
 // # Inline projections
 //
 //	inline, err := projection.OpenInline(ctx, store, types, nil, summary.WithClear(totals.Clear))
 //	done, err := inline.Append(ctx, "order-42", event.NoStream, events)
 //
-// The rows are in the commit of the events, on condition that what the handlers read has not changed; an
-// error of a handler fails the append. The store names its inline projections, and refuses appends by programs that have not
-// the same ones. inlinebuild.go says how a projection of a store with events is switched on.
+// The rows are in the commit of the events, on condition that what the handlers read has not
+// changed. An error of a handler fails the append. The metadata of the store lists its inline
+// projections; appends by programs with other ones are refused. inlinebuild.go describes how a
+// projection of a store with events is switched on.
 //
-// [InlineStore.Rebuild] builds tables beside those that are read too: readers see a complete table at all times.
+// [InlineStore.Rebuild] can build tables beside too; readers see complete tables at all times.
 //
 // # Limits
 //
-// [MaxName], [event.MaxPartitions]. Each partition reads the whole feed of the store. [Status] counts up to [MaxLag].
+// [MaxName], [event.MaxPartitions]. Each partition reads the whole feed of the store. [Status]
+// counts up to [MaxLag] events.
 //
 // # Files
 //
-//	engine.go      engines, their options, waiting
-//	projection.go  projections and handlers
-//	tx.go          what one commit reads and writes
-//	control.go     the records that engines agree on
-//	unit.go        a projection of an engine: follows its control record
-//	generation.go  what runs while the record stays the same
-//	part.go        one subscription
-//	share.go       partitions and leases
-//	steps.go       changes of partitions and tables, step by step
-//	rebuild.go     asking for a rebuild
-//	old.go         tables that are read no more
-//	faults.go      faults in the log, and skipping
-//	live.go        live projections
-//	inline*.go     inline projections: the store, its claim, switching on, rebuilding beside, status
-//	target.go      databases beside the log
-//	status.go      how they stand
-//	owner.go       whose checkpoint a subscription is
+//	engine.go        engines, their options, waiting
+//	projection.go    projections and handlers
+//	tx.go            what one commit reads and writes
+//	control.go       the control row, and the states of a projection
+//	unit.go          a projection of an engine: follows its control row
+//	generation.go    what runs while the row stays the same
+//	part.go          one subscription
+//	share.go         partitions and leases
+//	steps.go         the steps of a change of partitions or tables
+//	rebuild.go       requests for a rebuild
+//	old.go           removal of tables that are no longer read
+//	faults.go        faults in the log, and skipping
+//	live.go          live projections
+//	inlinestore.go   inline projections: the store and its appends
+//	inlinebuild.go   switching an inline projection on, rebuilding it in place, removing it
+//	inlinebeside.go  rebuilding an inline projection beside
+//	inlineclaim.go   the claim to a rebuild in place
+//	inlinedecide.go  commits and decisions with inline projections
+//	inlinestatus.go  the status of inline projections
+//	target.go        databases beside the log
+//	status.go        the status of projections
+//	owner.go         the projection of a checkpoint
 //
 // # Concurrency
 //
-// Engines are safe for concurrent use. Handlers of one projection are called one at a time by one
-// engine, of each partition, so those of several partitions, and of a rebuild, run at the same time. The goroutines
-// are a handful for each subscription and for the engine; [Engine.Stop] waits for them.
+// Engines and InlineStores are safe for concurrent use. An engine calls the handlers of one
+// subscription one at a time; those of several partitions, and of a rebuild, run at the same time.
+// The handlers of an inline projection run in the goroutines of the appends. An engine has a few
+// goroutines for itself and for each subscription; [Engine.Stop] waits for them.
 //
 //snippet:type Total struct { Customer string; Cents int }
 //snippet:type OrderPlaced struct { Customer string; Cents int }

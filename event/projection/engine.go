@@ -15,64 +15,66 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// Options tune an [Engine]. Nil and zero fields mean the defaults.
+// Options configure an [Engine]. Nil and zero fields mean the defaults.
 type Options struct {
 	Logger *slog.Logger // default slog.Default
-	// RestartAfter is the pause before a projection that has failed starts again from its checkpoint; it
-	// doubles with each failure, up to a minute. Default 1 s; negative: it stays as it is until
-	// [Engine.Restart].
+	// RestartAfter is the pause before a projection that has failed is started again from its
+	// checkpoint. It doubles with each failure, up to a minute or RestartAfter, whichever is
+	// longer. Default 1 s; negative: it stays faulted until [Engine.Restart].
 	RestartAfter time.Duration
-	// TTL is how long after the end of a process, if it could not say so, its partitions go to others. It
-	// must be longer than the log may be unreachable without that. Default [lease.DefaultTTL], 10 s.
+	// TTL is the time after which the partitions of a process that ended without releasing them go
+	// to other engines. An engine that cannot reach the log for that long loses its partitions.
+	// Default [lease.DefaultTTL], 10 s.
 	TTL time.Duration
 }
 
-// Async tunes how a projection follows the store. Nil and zero fields mean the defaults.
+// Async configures how a projection follows the store. Nil and zero fields mean the defaults.
 type Async struct {
-	// After and Tail say where a projection without a checkpoint begins: after a position, or
-	// after the newest event. Default: at the first event.
+	// After and Tail say where a projection without a checkpoint begins: after a position, or after
+	// the newest event. Default: at the first event.
 	After mainstem.Position
 	Tail  bool
-	// Partitions divides the streams into so many parts, 1 to [event.MaxPartitions], each with a checkpoint of its
-	// own, and shares them among the engines that run the projection: each has about as many. The events of one
-	// stream stay in their order; those of different streams may be handled in another order than the
-	// log's. Another number than before replaces that, for all engines; the one that starts last
-	// decides. Default: as many as there are, at first 1.
+	// Partitions is the number of partitions of the streams, 1 to [event.MaxPartitions]. Each has a
+	// checkpoint of its own; the engines that run the projection share them evenly. The events of
+	// one stream stay in order; those of different streams may be handled in another order than the
+	// log's. If the number differs from the present one it replaces it for all engines: the engine
+	// that started last decides. Default: the present number, at first 1.
 	Partitions int
-	// MaxBatch is the most events of one commit. Default 100.
+	// MaxBatch is the maximum number of events in one commit. Default 100.
 	MaxBatch int
 	// Attempts, Backoff, MaxBackoff and OnPoison are those of [event.SubscribeOptions].
 	Attempts            int
 	Backoff, MaxBackoff time.Duration
 	OnPoison            event.PoisonPolicy
-	// Durability of the commits. Default [mainstem.OS]: what a power cut takes back is handled
-	// again, effects and checkpoint together.
+	// Durability is that of the commits. Default [mainstem.OS]: events whose commits a power cut
+	// undoes are handled again, because the rows and the checkpoint are undone together.
 	Durability mainstem.Durability
 }
 
-// conflicts is how often a commit is tried anew because of what it has read: between projections that
-// change one row somebody always succeeds.
+// conflicts is how often events are handled again because a row that was read has changed. It may
+// be large: of the commits that conflict one always succeeds, so the repetition ends.
 const conflicts = 1000
 
-// Engine runs projections of one store. Several engines, in this process or in others, may run the same
-// ones: each event takes effect once, and when one engine ends another goes on. It is safe for
-// concurrent use.
+// Engine runs projections of one store. Several engines, in this process or in others, may run the
+// same projections: each event takes effect once, and when one engine ends another continues. It is
+// safe for concurrent use.
 type Engine struct {
 	store    *event.Store
 	types    *event.Types
 	opts     Options
 	controls controls
-	leases   keepers
-	swept    chan struct{} // there may be tables to remove; has room for one
+	leases   keepers       // membership and leases of this engine; begun when they are needed
+	swept    chan struct{} // signals sweep that there may be tables to remove; capacity 1
 
-	mu      sync.Mutex // guards the fields below
-	units   map[string]*unit
-	started bool
-	cancel  context.CancelFunc // ends the watch of the control rows; nil before Start
-	wg      sync.WaitGroup     // units and the watch
+	mu      sync.Mutex         // guards the fields below
+	units   map[string]*unit   // by name of the projection; does not change after Start
+	started bool               // Start or Stop was called
+	cancel  context.CancelFunc // ends watch and sweep; nil before Start
+	wg      sync.WaitGroup     // units, watch, sweep and the end of the keeper
 }
 
-// Open returns an engine for the events of store. Nothing runs before [Engine.Start].
+// Open returns an engine for the events of store. Nothing runs before [Engine.Start]. Nothing is
+// read or written.
 func Open(store *event.Store, types *event.Types, o *Options) (*Engine, error) {
 	if store == nil || types == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "open projections", "the store or the types are nil")
@@ -94,7 +96,8 @@ func Open(store *event.Store, types *event.Types, o *Options) (*Engine, error) {
 	return e, nil
 }
 
-// Register adds a projection, before Start. A second one of the same name is Exists.
+// Register adds a projection. It must be called before Start. A second projection of the same name
+// is Exists; options out of range and a projection that cannot run in an engine are Invalid.
 func (e *Engine) Register(p *Projection, o *Async) error {
 	if o == nil {
 		o = &Async{}
@@ -102,6 +105,7 @@ func (e *Engine) Register(p *Projection, o *Async) error {
 	return e.register(p, o, nil)
 }
 
+// register adds a projection; live is nil for an asynchronous one.
 func (e *Engine) register(p *Projection, o *Async, live *Live) error {
 	switch {
 	case p == nil:
@@ -146,8 +150,8 @@ func (e *Engine) subscribeOptions(p *Projection, o *Async) *event.SubscribeOptio
 	return so
 }
 
-// Start starts all projections. They run until [Engine.Stop] or until ctx ends, which ends
-// them at once; a projection that fails does not end the others.
+// Start starts all projections. They run until [Engine.Stop], or until ctx ends, which ends them at
+// once. A projection that fails does not end the others. Start may be called once.
 func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,7 +171,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// watch wakes units whose control rows have changed.
+// watch signals units whose control rows have changed.
 func (e *Engine) watch(ctx context.Context) {
 	retry := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.5}
 	for failures := 1; ; failures++ {
@@ -187,6 +191,7 @@ func (e *Engine) watch(ctx context.Context) {
 	}
 }
 
+// notify signals the unit called name, if there is one.
 func (e *Engine) notify(name string) {
 	e.mu.Lock()
 	u := e.units[name]
@@ -196,8 +201,9 @@ func (e *Engine) notify(name string) {
 	}
 }
 
-// Stop lets the projections finish the commits that they are at, ends them and waits, no longer than
-// ctx lasts. The engine cannot be started again.
+// Stop lets the projections finish their commits under way, ends them and waits for their
+// goroutines. If ctx ends first it returns Canceled, and the rest ends later. The engine cannot be
+// started again.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	e.started = true
@@ -222,6 +228,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 }
 
+// unit returns the unit called name, or NotFound.
 func (e *Engine) unit(name string) (*unit, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -231,25 +238,31 @@ func (e *Engine) unit(name string) (*unit, error) {
 	return nil, mainstem.Refusef(mainstem.KindNotFound, "projection", "%q is not registered with this engine", name)
 }
 
-// Pause stops a projection, in whatever processes it runs, until [Engine.Resume]: when it
-// returns, nothing more is committed by it. It need not be registered here, but must have been started once.
+// Pause stops a projection in all processes that run it, until [Engine.Resume]. When Pause returns,
+// the projection commits nothing more to the log, except for tables that are being built beside. It
+// need not be registered with this engine. A projection that was never started is NotFound; an
+// inline one is Unavailable.
 func (e *Engine) Pause(ctx context.Context, name string) error {
 	return e.controls.change(ctx, name, func(c *control) error { c.Paused = true; return nil })
 }
 
-// Resume lets a projection that was paused go on from its checkpoint.
+// Resume lets a paused projection continue from its checkpoint. The errors are those of Pause.
 func (e *Engine) Resume(ctx context.Context, name string) error {
 	return e.controls.change(ctx, name, func(c *control) error { c.Paused = false; return nil })
 }
 
-// Restart lets a projection begin anew from its checkpoint, in whatever processes it runs: after a fault
-// for example. It never goes back to the first event; see Rebuild.
+// Restart makes a projection start again from its checkpoint in all processes that run it, for
+// example after a fault. It does not go back to the first event; Rebuild does. The errors are those
+// of Pause.
 func (e *Engine) Restart(ctx context.Context, name string) error {
 	return e.controls.change(ctx, name, func(c *control) error { c.Restarts++; return nil })
 }
 
-// WaitFor returns when a projection has handled everything up to a position, in all its partitions, wherever they
-// run: read your writes. See [event.Store.WaitFor]. One of this engine that has not begun yet is waited for.
+// WaitFor returns when a projection has handled all events up to a position, in all its partitions,
+// in whatever processes they run. The rows for a write at that position can then be read. See
+// [event.Store.WaitFor]. For a projection of this engine that has no checkpoint yet, WaitFor waits
+// for the checkpoint too. A live or an inline projection has no checkpoint, so WaitFor would wait
+// until ctx ends.
 func (e *Engine) WaitFor(ctx context.Context, name string, p mainstem.Position) error {
 	for n := 1; ; n++ {
 		before, _, known, err := e.controls.get(ctx, name)
@@ -267,7 +280,7 @@ func (e *Engine) WaitFor(ctx context.Context, name string, p mainstem.Position) 
 		if geterr != nil {
 			return geterr
 		}
-		if err == nil && now.Epoch == before.Epoch { // otherwise these were not all the partitions
+		if err == nil && now.Epoch == before.Epoch { // otherwise the partitions were replaced meanwhile
 			return nil
 		}
 		if !again.Wait(ctx, n) {
@@ -276,6 +289,7 @@ func (e *Engine) WaitFor(ctx context.Context, name string, p mainstem.Position) 
 	}
 }
 
+// waitForAll waits for subscriptions, one after the other.
 func (e *Engine) waitForAll(ctx context.Context, subscriptions []string, p mainstem.Position) error {
 	for _, name := range subscriptions {
 		if err := e.store.WaitFor(ctx, name, p); err != nil {

@@ -10,17 +10,21 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// generation is what runs of a projection while its control row stays the same.
+// generation is everything that a unit runs while its control row stays the same: the set of
+// subscriptions that write the tables that are read, the set that builds new tables, and the
+// goroutine that makes the steps of a change.
 type generation struct {
 	u      *unit
-	ctl    control
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	ctl    control            // the row; does not change
+	ctx    context.Context    // of all goroutines; ends with end
+	cancel context.CancelFunc // ends ctx
+	wg     sync.WaitGroup     // all goroutines
 
-	mu    sync.Mutex   // guards the fields below
-	is    kv.Condition // the row is ctl
-	ended bool         // the row was seen to be another: what waits for the end counts on it, even if it changes back
+	mu sync.Mutex   // guards the fields below
+	is kv.Condition // that the row is ctl; its revision may be newer than that of the beginning
+	// ended is true once the row was seen to differ. It stays true even if the row changes back,
+	// because subscriptions that saw the difference wait for the end of the generation.
+	ended bool
 }
 
 func newGeneration(ctx context.Context, u *unit, ctl control, is kv.Condition) *generation {
@@ -29,7 +33,7 @@ func newGeneration(ctx context.Context, u *unit, ctl control, is kv.Condition) *
 	return g
 }
 
-// begin starts what the row says.
+// begin starts what the row says, and sets the state of the unit.
 func (g *generation) begin() {
 	ctl, u := &g.ctl, g.u
 	if u.live != nil {
@@ -64,29 +68,30 @@ func (g *generation) begin() {
 
 func (g *generation) start(s *set) { g.wg.Go(s.run) }
 
-// end ends it at once.
+// end cancels the goroutines and waits for them.
 func (g *generation) end() {
 	g.cancel()
 	g.wg.Wait()
 }
 
-// wait waits until it has ended by itself, which it does when the engine stops.
+// wait waits until the goroutines have ended by themselves, which they do when the engine stops.
 func (g *generation) wait() {
 	g.wg.Wait()
 	g.cancel()
 }
 
+// over reports whether the generation is to end.
 func (g *generation) over() bool { return g.u.over(g.ctx) }
 
-// expect adds to b the condition that the row is as this generation knows it.
+// expect adds to b the condition that the row is the one of this generation.
 func (g *generation) expect(b *mainstem.Batch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.u.e.controls.table.ExpectTo(b, g.u.p.name, g.is)
 }
 
-// recheck reads the row again, and notes its revision if it says the same. Otherwise current is false, and the
-// generation is about to end.
+// recheck reads the row again. If it still says the same, recheck keeps its revision for later
+// commits. Otherwise current is false, and the unit is signalled to end the generation.
 func (g *generation) recheck(ctx context.Context) (current bool, err error) {
 	now, is, _, err := g.u.e.controls.get(ctx, g.u.p.name)
 	if err != nil {
@@ -103,18 +108,19 @@ func (g *generation) recheck(ctx context.Context) (current bool, err error) {
 	return true, nil
 }
 
-// isEnded reports whether recheck has said that the generation is about to end.
+// isEnded reports whether recheck has found another row.
 func (g *generation) isEnded() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.ended
 }
 
-// drive makes the steps that the row asks for.
+// drive makes the step that the row asks for, and tries again until it is made, by this engine or
+// by another. It ends at once when the engine stops.
 func (g *generation) drive() {
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
-	go func() { // so that nothing is waited for when the engine stops
+	go func() { // ctx also ends when the engine stops
 		select {
 		case <-g.u.leaving:
 			cancel()
@@ -125,20 +131,21 @@ func (g *generation) drive() {
 		err := g.step(ctx)
 		switch {
 		case err == nil:
-			wake.Signal(g.u.woken) // if it was a step, the row has changed
+			wake.Signal(g.u.woken) // the row has changed, if there was a step to make
 			return
 		case ctx.Err() != nil:
 			return
 		case mainstem.KindOf(err) == mainstem.KindConflict:
 			wake.Signal(g.u.woken)
-		case mainstem.KindOf(err) != mainstem.KindNotFound: // a checkpoint that is not written yet
+		case mainstem.KindOf(err) != mainstem.KindNotFound: // NotFound: a checkpoint is not written yet
 			g.u.e.opts.Logger.Warn("a projection cannot be changed yet", "store", g.u.e.store.Name(), "projection", g.u.p.name, "error", err)
 		}
 		again.Wait(ctx, n)
 	}
 }
 
-// commit changes the row, and what else b does, if it is still the one of the generation.
+// commit commits b together with a change of the row, on condition that the row is the one of the
+// generation.
 func (g *generation) commit(ctx context.Context, b *mainstem.Batch, change func(*control)) error {
 	next := g.ctl
 	change(&next)
@@ -155,19 +162,19 @@ func (g *generation) commit(ctx context.Context, b *mainstem.Batch, change func(
 	return err
 }
 
-// set is the subscriptions that write one version of the tables.
+// set is the subscriptions of a generation that write one version of the tables.
 type set struct {
 	g      *generation
-	n      int               // how many they are
-	build  int               // the version that they build; 0 if it is the one that is read
-	tables int               // version of the tables
-	until  mainstem.Position // where they end; 0: nowhere
+	n      int               // number of subscriptions
+	build  int               // the version that they build; 0 for the tables that are read
+	tables int               // version of the tables that they write
+	until  mainstem.Position // where they end; 0 means without end
 }
 
-// name is what the set is called in the leases.
+// name returns the name of the set in the leases.
 func (s *set) name() string { return setName(s.g.u.p.name, s.build) }
 
-// part returns the set's subscription of a number.
+// part returns the subscription number i of the set, from 0.
 func (s *set) part(i int) *part {
 	p := &part{set: s, u: s.g.u, name: subscriptions(s.g.u.p.name, s.build, s.n)[i], stopping: make(chan struct{})}
 	p.opts = *s.g.u.opts
@@ -183,8 +190,9 @@ func (s *set) part(i int) *part {
 	return p
 }
 
-// run runs the subscriptions that are this engine's: the only one, whose checkpoint decides between engines, or
-// those that it has the leases of.
+// run runs the subscriptions of the set in this engine. A single one runs in every engine: its
+// checkpoint decides which engine's commit succeeds. Of several, an engine runs those that it has
+// the leases of.
 func (s *set) run() {
 	if s.n > 1 {
 		s.share()
@@ -196,5 +204,5 @@ func (s *set) run() {
 	p.run(s.g.ctx)
 }
 
-// closing is how long leases are given up for at the most, when an engine stops.
+// closing bounds the time in which leases are released.
 const closing = 5 * time.Second

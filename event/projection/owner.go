@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// ProjectionOf returns the projection that has the checkpoint of the subscription called name, ""
-// if none does that was ever started.
+// ProjectionOf returns the name of the projection that the subscription called name belongs to, or
+// "" if it belongs to none that was ever started.
 func (e *Engine) ProjectionOf(ctx context.Context, name string) (string, error) {
-	if i := strings.IndexAny(name, "@#"); i >= 0 { // see subscriptions: projections have neither in their names
+	if i := strings.IndexAny(name, "@#"); i >= 0 { // names of projections contain neither; see subscriptions
 		name = name[:i]
 	}
 	if name == "" || len(name) > MaxName {

@@ -10,33 +10,40 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Projection computes something from events: usually the rows of read models.
+// Projection computes something from events, usually the rows of read models. It must not be
+// changed after it was registered.
 type Projection struct {
-	name     string
-	version  int
-	filter   event.Filter
+	name    string
+	version int
+	filter  event.Filter
+	// handlers are by Go type of the event; clear may be nil.
 	handlers map[reflect.Type]func(ctx context.Context, tx *Tx, v any, r event.Recorded) error
 	clear    func(ctx context.Context) error
 	tables   []Versioned
-	target   Target // nil: it writes the log only
+	target   Target // nil: it writes to the log only
 }
 
-// Versioned is a table of which another version can be built beside the one that is read: a [*readmodel.Alias].
+// Versioned is a table with versions, so that a new version can be built beside the one that is
+// read: a [*readmodel.Alias].
 type Versioned interface {
+	// Name returns the name without a version.
 	Name() string
+	// PointTo makes the name refer to another version, as part of b.
 	PointTo(b *mainstem.Batch, version int)
+	// Clear removes all rows of a version. It may take many commits.
 	Clear(ctx context.Context, version int) error
 }
 
-// Handler handles the events of one Go type; make one with [On].
+// Handler handles the events of one Go type. It is made with [On].
 type Handler struct {
 	typ reflect.Type
 	do  func(ctx context.Context, tx *Tx, v any, r event.Recorded) error
 }
 
-// On returns the handler of events that decode to a T. Writes of f through tx are committed
-// together with the projection's checkpoint, once for each event. f may be called again for an event
-// whose commit failed, so its other effects happen at least once. An error writes nothing.
+// On returns the handler of events that decode to a T. What f writes through tx is committed
+// together with the projection's checkpoint, so it takes effect once for each event. f may be
+// called again for an event whose commit failed, so its other effects happen at least once. After
+// an error nothing of the commit is written.
 func On[T any](f func(ctx context.Context, tx *Tx, ev T, r event.Recorded) error) Handler {
 	h := Handler{typ: reflect.TypeFor[T]()}
 	if f != nil {
@@ -45,9 +52,10 @@ func On[T any](f func(ctx context.Context, tx *Tx, ev T, r event.Recorded) error
 	return h
 }
 
-// New returns a projection of the events that filter selects. Events of types without a handler change
-// nothing. The name is that of its checkpoint, of at most [MaxName] bytes without @ and #. The version, from
-// 1, says what the handlers compute: raise it when that changes; see [Engine.Rebuild].
+// New returns a projection of the events that filter selects. Events of types without a handler
+// change nothing. The name is also that of the checkpoint; it has at most [MaxName] bytes and no @
+// or #. The version is that of the handlers, from 1: increase it when they compute other rows, and
+// rebuild; see [Engine.Rebuild]. Arguments out of range are Invalid.
 func New(name string, version int, filter event.Filter, handlers ...Handler) (*Projection, error) {
 	const op = "projection"
 	p := &Projection{name: name, version: version, filter: filter, handlers: make(map[reflect.Type]func(context.Context, *Tx, any, event.Recorded) error)}
@@ -71,20 +79,23 @@ func New(name string, version int, filter event.Filter, handlers ...Handler) (*P
 	return p, nil
 }
 
-// WithClear sets the function that removes everything that the projection has written, which
-// [Engine.Rebuild] needs, and returns p. It may take many commits, and is called again if it fails.
+// WithClear sets the function that removes everything that the projection has written, and returns
+// p. A rebuild in place needs it, unless all is in tables of WithTables. It may take many commits,
+// and is called again if it fails.
 func (p *Projection) WithClear(clear func(ctx context.Context) error) *Projection {
 	p.clear = clear
 	return p
 }
 
-// WithTables says which tables the projection writes, and nobody else, and returns p. So [Engine.Rebuild] can
-// build them anew beside those that are read. Through its [Tx] it writes the version that is its to write.
+// WithTables declares the tables that this projection alone writes, and returns p. [Engine.Rebuild]
+// can then build them beside those that are read. A [Tx] selects the version of the tables that its
+// commit writes.
 func (p *Projection) WithTables(tables ...Versioned) *Projection {
 	p.tables = append(p.tables, tables...)
 	return p
 }
 
+// tableNames returns the names of the tables, without versions.
 func (p *Projection) tableNames() []string {
 	var names []string
 	for _, t := range p.tables {
@@ -93,7 +104,8 @@ func (p *Projection) tableNames() []string {
 	return names
 }
 
-// clearAll removes everything that the projection has written, of one version of its tables.
+// clearAll removes everything that the projection has written: the given version of its tables, and
+// what clear removes.
 func (p *Projection) clearAll(ctx context.Context, version int) error {
 	for _, t := range p.tables {
 		if err := t.Clear(ctx, version); err != nil {
@@ -112,12 +124,13 @@ func (p *Projection) Name() string { return p.name }
 // Version returns the version of the projection.
 func (p *Projection) Version() int { return p.version }
 
-// apply lets the handlers see a recorded event.
+// apply calls the handlers for one event.
 func (p *Projection) apply(ctx context.Context, tx *Tx, types *event.Types, r event.Recorded) error {
 	return p.applyAll(ctx, tx, types, []event.Recorded{r})
 }
 
-// applyAll lets the handlers see recorded events, up to the first that fails.
+// applyAll upcasts and decodes events and calls the handlers, up to the first error. It skips
+// deletions of streams.
 func (p *Projection) applyAll(ctx context.Context, tx *Tx, types *event.Types, events []event.Recorded) error {
 	see := func(v any, r event.Recorded) error { return p.applyValue(ctx, tx, v, r) }
 	for i := range events {
@@ -131,7 +144,7 @@ func (p *Projection) applyAll(ctx context.Context, tx *Tx, types *event.Types, e
 	return nil
 }
 
-// applyValue lets the handler of its Go type see what an event decodes to.
+// applyValue calls the handler for the Go type of v, if there is one.
 func (p *Projection) applyValue(ctx context.Context, tx *Tx, v any, r event.Recorded) error {
 	do := p.handlers[reflect.TypeOf(v)]
 	if do == nil {

@@ -15,34 +15,39 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// again is the pause before something is tried anew that others, or the log, kept from succeeding.
+// again is the pause before a step that failed because of other engines or of the log is repeated.
 var again = backoff.Policy{First: time.Millisecond, Max: time.Second, Jitter: 0.5}
 
-// unit is a projection of an engine: one goroutine that does what its control row says, with those of
-// a [generation].
+// unit is a projection that is registered with an engine. Its goroutine follows the control row:
+//
+//  1. enter reads the row, and writes it if there is none or if this engine has something to add.
+//  2. follow runs a generation, which does what the row says.
+//  3. When the row has changed, the generation is ended, and the unit begins again with 1.
 type unit struct {
 	e          *Engine
 	p          *Projection
 	opts       *event.SubscribeOptions
-	partitions int   // that were asked for; 0: as many as there are
-	live       *Live // not nil for a projection without a checkpoint
+	partitions int   // the requested number; 0: any
+	live       *Live // nil for an asynchronous projection
 
-	woken   chan struct{} // its control row may have changed; has room for one
-	leaving chan struct{} // closed when the engine stops
-	left    sync.Once
+	woken   chan struct{} // signals that the control row may have changed; capacity 1
+	leaving chan struct{} // closed by leave, when the engine stops
+	left    sync.Once     // guards the closing of leaving
 
-	asked atomic.Bool // for the partitions: the control row has said so since this engine started
+	// asked is true once the requested number of partitions is in the control row, so that it is
+	// requested only once for each start.
+	asked atomic.Bool
 
 	mu struct {
 		sync.Mutex
-		state   State // of the whole; Running: that of its parts counts
-		err     error
-		parts   []*part
-		handled uint64
-		faults  uint64
-		dropped uint64
-		busy    time.Duration // of the handlers
-		last    time.Time
+		state   State         // of the unit; if it is Running or Rebuilding, the states of parts count
+		err     error         // why the state is Faulted
+		parts   []*part       // subscriptions that run in this engine
+		handled uint64        // events, those counted again that were handled again
+		faults  uint64        // failures of subscriptions
+		dropped uint64        // events that a live projection has left out
+		busy    time.Duration // total time of the handlers
+		last    time.Time     // commit time of the event that was handled last
 	}
 }
 
@@ -50,14 +55,17 @@ func newUnit(e *Engine, p *Projection, opts *event.SubscribeOptions) *unit {
 	return &unit{e: e, p: p, opts: opts, woken: make(chan struct{}, 1), leaving: make(chan struct{})}
 }
 
+// leave tells the goroutines of the unit to finish their commits and to end.
 func (u *unit) leave() { u.left.Do(func() { close(u.leaving) }) }
 
+// set sets the state of the unit.
 func (u *unit) set(s State, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.mu.state, u.mu.err = s, err
 }
 
+// over reports whether the unit is to end.
 func (u *unit) over(ctx context.Context) bool {
 	select {
 	case <-u.leaving:
@@ -67,7 +75,7 @@ func (u *unit) over(ctx context.Context) bool {
 	}
 }
 
-// run keeps the projection running as its control row says.
+// run follows the control row until the unit is to end.
 func (u *unit) run(ctx context.Context) {
 	defer u.set(Stopped, nil)
 	for failures := 0; !u.over(ctx); {
@@ -87,12 +95,13 @@ func (u *unit) run(ctx context.Context) {
 	}
 }
 
-// pause waits, but not when the engine stops.
+// pause waits for the n-th pause of p, or until the unit is to end.
 func (u *unit) pause(ctx context.Context, p backoff.Policy, n int) {
 	backoff.SleepOr(ctx, u.leaving, p.Delay(n))
 }
 
-// follow does what a control row says until it has changed, or the engine stops.
+// follow runs a generation for a control row until the row has changed or the unit is to end. When
+// the engine stops, commits under way are finished; when ctx ends, they are cancelled.
 func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 	g := newGeneration(ctx, u, ctl, is)
 	defer g.end()
@@ -103,7 +112,8 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 			for n := 1; !u.over(ctx); n++ {
 				now, _, _, err := u.e.controls.get(ctx, u.p.name)
 				if err == nil && (now != ctl || g.isEnded()) {
-					// The engine that made the change need not know it: that it is seen there ends its commit.
+					// There may be old tables to remove. This is not done where the change is
+					// committed, because the outcome of that commit may be unknown there.
 					if now.Build != ctl.Build {
 						wake.Signal(u.e.swept) // there may be tables to remove
 					}
@@ -123,8 +133,8 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 	}
 }
 
-// enter returns the control row as it is to be followed, and the condition that it is still that. It
-// writes it if there is none, or if it does not say what the projection can do or asks for.
+// enter returns the control row that the unit is to follow, and the condition that it is unchanged.
+// It first writes the row if there is none, or to add what this engine requests or can do.
 func (u *unit) enter(ctx context.Context) (control, kv.Condition, error) {
 	for n := 1; ; n++ {
 		ctl, is, found, err := u.e.controls.get(ctx, u.p.name)
@@ -157,7 +167,8 @@ func (u *unit) enter(ctx context.Context) (control, kv.Condition, error) {
 	}
 }
 
-// create writes the first checkpoints of partitions: they must begin at the same place.
+// create adds the first checkpoints of n partitions to b, so that all begin at one position. With
+// one partition the subscription itself writes its checkpoint.
 func (u *unit) create(ctx context.Context, b *mainstem.Batch, n int) error {
 	if n <= 1 || u.live != nil {
 		return nil // the subscription itself writes it
@@ -172,7 +183,7 @@ func (u *unit) create(ctx context.Context, b *mainstem.Batch, n int) error {
 	return nil
 }
 
-// beginning returns where the projection begins if it has no checkpoint.
+// beginning returns the position at which the projection begins if it has no checkpoint.
 func (u *unit) beginning(ctx context.Context) (mainstem.Position, error) {
 	if u.opts.Tail {
 		return u.e.store.Log().Head(ctx)
@@ -180,15 +191,17 @@ func (u *unit) beginning(ctx context.Context) (mainstem.Position, error) {
 	return u.opts.After, nil
 }
 
-// describe notes in the row what a rebuild can do; only the handlers that are in use know that.
+// describe records in the row which rebuilds are possible. Only the program whose handlers are in
+// use, or will be, can say so.
 func (u *unit) describe(ctl *control) {
 	if ctl.Version == u.p.version || ctl.NextVersion == u.p.version || ctl.Next == 0 && u.p.version > ctl.Version {
 		ctl.Tables, ctl.Clears = strings.Join(u.p.tableNames(), ","), u.p.clear != nil || len(u.p.tables) > 0
 	}
 }
 
-// request asks once for the number of partitions that the engine was given: the engine that starts last decides.
-// It is false if a change that is under way has to be waited for.
+// request puts the requested number of partitions into the row, once for each start: the engine
+// that started last decides. It returns false if a change is under way, after which it is called
+// again.
 func (u *unit) request(ctl *control) (decided bool) {
 	switch {
 	case u.asked.Load():
@@ -199,7 +212,7 @@ func (u *unit) request(ctl *control) (decided bool) {
 		return true
 	}
 	ctl.Resize = u.partitions
-	// Otherwise it is done together with what is under way.
+	// A rebuild under way makes this change too when it is finished.
 	ctl.Frozen = ctl.Next == 0 && !ctl.Rebuilding
 	u.e.opts.Logger.Info("a projection is to have another number of partitions",
 		"store", u.e.store.Name(), "projection", u.p.name, "from", ctl.partitions(), "to", u.partitions)
@@ -218,7 +231,7 @@ func (u *unit) remove(p *part) {
 	u.mu.parts = slices.DeleteFunc(u.mu.parts, func(other *part) bool { return other == p })
 }
 
-// note counts events that the handlers have handled.
+// note counts events that the handlers have handled. evs is not empty.
 func (u *unit) note(evs []event.Recorded, took time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
