@@ -25,7 +25,7 @@ import (
 //	(none)     partitions advance independently; while Next > 0 its tables are built beside
 //	Frozen     nothing is handled; the greatest checkpoint of all partitions becomes Upto
 //	Aligning   each partition, or with Next each partition of the new tables, ends at Upto
-//	(none)     one commit: new checkpoints at Upto, and the new number or the new tables
+//	(none)     one commit: new checkpoints at Upto, with the new number, the new tables or both
 //
 // A rebuild up to a position (To) needs no alignment, because its tables end at To. A rebuild in
 // place sets Rebuilding: nothing is handled, one engine removes the rows, and one commit sets the

@@ -9,20 +9,21 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// fault is why a subscription of a projection has failed, for other processes: a row under the name of the
-// subscription. It counts only while the checkpoint is the record that it was then; whatever is committed
-// after that, by any engine, makes it void.
+// fault is a row of the table projection-faults/<store>, by subscription: why a subscription has
+// failed, for other processes. It is valid only while the record of the checkpoint is the one of
+// that time: every later commit of the subscription, by any engine, makes it invalid.
 type fault struct {
-	Error    string            `json:"error"`
+	Error    string            `json:"error"` // text; at most event.MaxReason bytes
 	Time     time.Time         `json:"time"`
-	Revision mainstem.Version  `json:"revision"` // of the checkpoint; 0: there was none
+	Revision mainstem.Version  `json:"revision"` // version of the checkpoint's record; 0: there was none
 	Stream   string            `json:"stream,omitempty"`
 	Version  mainstem.Version  `json:"version,omitempty"`
-	Position mainstem.Position `json:"position,omitempty"` // of the event that could not be handled; 0: it is not the fault of one
+	Position mainstem.Position `json:"position,omitempty"` // of the event that could not be handled; 0 if there is none
 	Attempts int               `json:"attempts,omitempty"`
 }
 
-// fault notes that the part has failed, in the log and here: who sees it here finds it there too.
+// fault records that the part has failed, first in the log and then in this process, so a process
+// that sees the state also finds the row.
 func (p *part) fault(ctx context.Context, cause error) {
 	defer p.setState(Faulted, cause)
 	p.u.mu.Lock()
@@ -45,7 +46,8 @@ func (p *part) fault(ctx context.Context, cause error) {
 	}
 }
 
-// faultOf returns the fault of a subscription whose checkpoint is cp, or false if it has none.
+// faultOf returns the valid fault of a subscription whose checkpoint is cp, and whether there is
+// one.
 func (e *Engine) faultOf(ctx context.Context, name string, cp event.Checkpoint) (fault, bool, error) {
 	f, err := e.controls.faults.Get(ctx, name)
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -54,8 +56,8 @@ func (e *Engine) faultOf(ctx context.Context, name string, cp event.Checkpoint) 
 	return f.Value, err == nil && f.Value.Revision == cp.Revision, err
 }
 
-// Faults returns the events at which a projection is faulted, those of all its partitions, in whatever process
-// it runs. A projection that is not faulted at an event is NotFound.
+// Faults returns the events at which a projection is faulted, at most one for each partition, in
+// whatever processes they run. If there are none the error is NotFound.
 func (e *Engine) Faults(ctx context.Context, name string) ([]event.Parked, error) {
 	ctl, _, found, err := e.controls.get(ctx, name)
 	if err == nil && !found {
@@ -67,8 +69,8 @@ func (e *Engine) Faults(ctx context.Context, name string) ([]event.Parked, error
 	return e.skipAllTo(ctx, mainstem.NewBatch(), name, &ctl)
 }
 
-// Skip parks what [Engine.Faults] returns, and lets the projection go on after it: see [event.Store.Parked]. It
-// works in whatever process the projection runs.
+// Skip parks the events that [Engine.Faults] returns and restarts the projection after them, in
+// whatever processes it runs; see [event.Store.Parked]. It returns the parked events.
 func (e *Engine) Skip(ctx context.Context, name string) ([]event.Parked, error) {
 	var parked []event.Parked
 	_, err := e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) (err error) {
@@ -83,6 +85,7 @@ func (e *Engine) Skip(ctx context.Context, name string) ([]event.Parked, error) 
 }
 
 // skipAllTo parks the events at which the subscriptions of a projection are faulted, as part of b.
+// It includes the subscriptions that build tables.
 func (e *Engine) skipAllTo(ctx context.Context, b *mainstem.Batch, name string, c *control) (parked []event.Parked, err error) {
 	names := subscriptions(name, 0, c.partitions())
 	if c.Next > 0 {
@@ -103,7 +106,8 @@ func (e *Engine) skipAllTo(ctx context.Context, b *mainstem.Batch, name string, 
 	return parked, nil
 }
 
-// skipTo parks the event at which a subscription is faulted, as part of b.
+// skipTo parks the event at which a subscription is faulted and moves the checkpoint past it, as
+// part of b. It returns false if there is no such event.
 func (e *Engine) skipTo(ctx context.Context, b *mainstem.Batch, name string) (event.Parked, bool, error) {
 	cp, err := e.store.Checkpoint(ctx, name)
 	if err != nil {

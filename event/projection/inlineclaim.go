@@ -11,23 +11,26 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// claimTTL is how long a claim outlives a process that does not renew it.
+// claimTTL is the time after which the claim of a process that does not renew it expires.
 const claimTTL = 15 * time.Second
 
-// claim is the right to remove the rows of a projection: Clear is the program's own and carries no fence, so no other
-// process may handle events meanwhile. It is a row that expires, of the table projection.rebuild/<store>. Its context ends when
-// it could not be renewed in time.
+// claim is the right to remove the rows of a projection. Clear is a function of the program, whose
+// writes carry no fence, so no other process may handle events while it runs. The claim is a row
+// that expires, in the table projection.rebuild/<store>. It is renewed every fifth of its TTL. Its
+// context ends when half of the TTL has passed since the last renewal that succeeded, so Clear has
+// the other half to stop in.
 type claim struct {
 	table *kv.Bucket[string]
 	name  string
 
-	ctx      context.Context
+	ctx      context.Context // for the work under the claim
 	cancel   context.CancelCauseFunc
-	done     chan struct{} // closed when it is renewed no more
-	revision kv.Revision   // of the row; read when done is closed
+	done     chan struct{} // closed when the goroutine of keep has ended
+	revision kv.Revision   // of the row; belongs to keep until done is closed
 }
 
-// claimRebuild waits for the claim on a projection.
+// claimRebuild waits until no other process has the claim on a projection, and takes it. If ctx
+// ends first the error is Canceled.
 func claimRebuild(ctx context.Context, store *event.Store, name string) (*claim, error) {
 	table, err := kv.Open[string](store.Log(), "projection.rebuild/"+store.Name(), nil)
 	if err != nil {
@@ -52,7 +55,8 @@ func claimRebuild(ctx context.Context, store *event.Store, name string) (*claim,
 	}
 }
 
-// keep renews the claim until its context ends, and ends that when the row may have expired.
+// keep renews the claim until its context ends, and ends the context when the claim may be lost.
+// renewed is the time before the last renewal began.
 func (c *claim) keep(owner string, renewed time.Time) {
 	defer close(c.done)
 	t := time.NewTicker(claimTTL / 5)
@@ -78,7 +82,7 @@ func (c *claim) keep(owner string, renewed time.Time) {
 	}
 }
 
-// release lets the next one have the claim. If that fails, the row expires.
+// release ends the claim. If the row cannot be removed, it expires.
 func (c *claim) release() {
 	c.cancel(nil)
 	<-c.done

@@ -8,15 +8,17 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Commit commits what build writes into a batch: appends by [InlineStore.AppendTo], conditions by [event.Store.FailIf], and
-// whatever else. It is the form of [event.Store.Commit] for a store with inline projections, whose rows depend on what they
-// were when they were read: after a conflict about them build is called again, with an empty batch, up to [InlineOptions.Retries]
-// times, and with it the handlers. So build must do nothing else that cannot be done twice.
+// Commit commits a batch that build fills: with appends by [InlineStore.AppendTo], conditions by
+// [event.Store.FailIf] and any other writes. It is [event.Store.Commit] for a store with inline
+// projections. After a conflict about a row that a projection had read, build is called again with
+// an empty batch, up to [InlineOptions.Retries] times, and with it the handlers. So build must have
+// no other effects that cannot be repeated.
 //
-// A conflict with an event that no query of FailIf selects is tried again with the same batch, as in [event.Store.Commit];
-// one with an expected version, or with an event that a query selects, is returned, since it is about what build was
-// decided on. While the outcome of a try is unknown the same batch is committed again, until it is known or ctx ends. An
-// error of build, or of a handler, is returned, and nothing is written.
+// A conflict with an event that no query of FailIf selects is tried again with the same batch, as
+// by [event.Store.Commit]. A conflict with an expected version, or with an event that a query
+// selects, is returned, because build may have decided on that state. While the outcome of a try is
+// unknown the same batch is committed again, until the outcome is known or ctx ends. An error of
+// build or of a handler is returned, and nothing is written.
 func (s *InlineStore) Commit(ctx context.Context, build func(ctx context.Context, b *mainstem.Batch) error) (mainstem.Receipt, error) {
 	for try := 1; ; try++ {
 		r, final, err := s.commitOnce(ctx, build)
@@ -26,7 +28,7 @@ func (s *InlineStore) Commit(ctx context.Context, build func(ctx context.Context
 	}
 }
 
-// commitOnce is one try; final says that the error is the caller's own.
+// commitOnce is one try. final is true if the error is one of build itself.
 func (s *InlineStore) commitOnce(ctx context.Context, build func(ctx context.Context, b *mainstem.Batch) error) (r mainstem.Receipt, final bool, err error) {
 	b := mainstem.NewBatch()
 	b.Durability = s.store.Durability()
@@ -35,13 +37,14 @@ func (s *InlineStore) commitOnce(ctx context.Context, build func(ctx context.Con
 	case err == nil:
 		r, err = s.store.Commit(ctx, b)
 		return r, false, err
-	case b.Err() == nil: // not that of an append, which fails the batch too
+	case b.Err() == nil: // not an error of an append, which would fail b too
 		return r, true, err
 	}
 	return r, false, err
 }
 
-// againBatch reports whether a batch that failed with err may succeed when it is built anew; it pauses then.
+// againBatch reports whether a batch that failed with err may succeed if it is built again. It
+// pauses before it returns true.
 func (s *InlineStore) againBatch(ctx context.Context, err error, try int) bool {
 	var conflict *event.ConflictError
 	var sealed *event.SealedError
@@ -52,10 +55,11 @@ func (s *InlineStore) againBatch(ctx context.Context, err error, try int) bool {
 	return s.Again(ctx, "", err, try)
 }
 
-// Decide is [event.Store.Decide] with what the projections write, in the same commit: it reads the events that q selects,
-// calls decide with them, and appends what it returns to the streams that it names, if meanwhile no event was appended that q
-// selects. If one was, or what the projections had read has changed, it reads and decides anew, up to
-// [InlineOptions.Retries] times, and the handlers are called again. The store must have an index.
+// Decide is [event.Store.Decide] with the writes of the projections in the same commit. It reads
+// the events that q selects, calls decide with them, and appends the events that decide returns, on
+// condition that no event that q selects was appended meanwhile. If one was, or if a row that a
+// projection had read was changed, it reads and decides again, up to [InlineOptions.Retries] times.
+// The store must have an index.
 func (s *InlineStore) Decide(ctx context.Context, q event.Query, decide func([]event.Recorded) ([]event.Append, error)) (mainstem.Receipt, error) {
 	for try := 1; ; try++ {
 		r, final, err := s.decideOnce(ctx, q, decide)
@@ -71,7 +75,7 @@ func (s *InlineStore) Decide(ctx context.Context, q event.Query, decide func([]e
 	}
 }
 
-// decideOnce is one try; final says that the error is the caller's own.
+// decideOnce is one try. final is true if the error is one of a read or of decide.
 func (s *InlineStore) decideOnce(ctx context.Context, q event.Query, decide func([]event.Recorded) ([]event.Append, error)) (r mainstem.Receipt, final bool, err error) {
 	after, err := s.store.Log().Head(ctx)
 	if err != nil {

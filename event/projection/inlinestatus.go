@@ -9,8 +9,9 @@ import (
 	"github.com/mainstemdev/mainstem/event/internal/inlineset"
 )
 
-// Status returns how an inline projection of this program stands. Handled counts the events that appends through this
-// InlineStore called it for, those again that were built anew.
+// Status returns the status of an inline projection of this program, or NotFound. Handled counts
+// the events that appends through this InlineStore passed to the projection, including those of
+// appends that were built again.
 func (s *InlineStore) Status(ctx context.Context, name string) (Status, error) {
 	for i, p := range s.projections {
 		if p.name != name {
@@ -24,7 +25,8 @@ func (s *InlineStore) Status(ctx context.Context, name string) (Status, error) {
 	return Status{}, mainstem.Refusef(mainstem.KindNotFound, "projection", "%q is not an inline projection of this program and the store", name)
 }
 
-// inlineStatus returns how one inline projection of a store stands.
+// inlineStatus returns the status of one inline projection of a store, and whether the store has
+// it.
 func inlineStatus(ctx context.Context, store *event.Store, name string) (s Status, found bool, err error) {
 	all, err := InlineStatuses(ctx, store)
 	for _, s := range all {
@@ -35,9 +37,14 @@ func inlineStatus(ctx context.Context, store *event.Store, name string) (s Statu
 	return Status{}, false, err
 }
 
-// InlineStatuses returns how the inline projections of a store stand, whatever program has them, ordered as appends call
-// them. One that is Running is as far as the store, also while tables are built beside (Building), whose partition is the one
-// that builds; CatchingUp, it is being switched on, and appends wait; Stopped, it is being removed.
+// InlineStatuses returns the status of the inline projections of a store, of any program, in the
+// order of their last change of state.
+//
+//	Running     appends write the rows, so it has handled all events; also while new tables are built
+//	            (Building is then their version, and Partitions has the subscription that builds them)
+//	CatchingUp  it is being switched on, and appends are held
+//	Rebuilding  it is being rebuilt in place
+//	Stopped     it is being removed
 func InlineStatuses(ctx context.Context, store *event.Store) ([]Status, error) {
 	set, err := inlineset.Read(ctx, store.Log(), store.Name())
 	if err != nil {

@@ -14,67 +14,82 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// DefaultRetries is how often an append to an [InlineStore] is built anew after a conflict, unless
+// DefaultRetries is how often an append to an [InlineStore] is repeated after a conflict, unless
 // [InlineOptions.Retries] says otherwise.
 const DefaultRetries = 100
 
-// InlineOptions tune an [InlineStore]. Nil and zero fields mean the defaults.
+// InlineOptions configure an [InlineStore]. Nil and zero fields mean the defaults.
 type InlineOptions struct {
-	// Retries is how often Append builds its batch anew because somebody else has changed what
-	// the projections had read. Default [DefaultRetries]; -1 means never.
+	// Retries is how often Append builds its batch again because a row that a projection had read
+	// was changed. Default [DefaultRetries]; -1 means never.
 	Retries int
-	// Rebuild lets [OpenInline] rebuild projections whose rows are those of an older version, or stale; see
-	// [InlineStore.Rebuild]. Default: the older version is a [*VersionError], and a stale projection is logged and left as it is.
+	// Rebuild lets [OpenInline] rebuild projections that are stale or whose rows are those of an
+	// older version; see [InlineStore.Rebuild]. Default: an older version is a [*VersionError], and
+	// a stale projection is logged and used as it is.
 	Rebuild bool
-	// Keep is how long tables stay that are read no more after a rebuild, for readers that are at them. Default
-	// [DefaultKeep]. OpenInline, Rebuild, and engines of the store remove what is due.
+	// Keep is how long old tables are kept after a rebuild, for readers that still use them.
+	// Default [DefaultKeep]. OpenInline, Rebuild and the engines of the store remove tables that
+	// are due.
 	Keep time.Duration
-	// Progress, if set, is called while projections are brought up to date, with the position that one has come to and that
-	// of the newest event.
+	// Progress, if set, is called while older events of a projection are handled, after each
+	// commit's events, with the position of the last of them and that of the newest event. It is
+	// called by the goroutine of a subscription.
 	Progress func(name string, done, total mainstem.Position)
-	Logger   *slog.Logger // default slog.Default
+	Logger   *slog.Logger // default slog.Default()
 }
 
-// InlineStore is an event store whose appends include projections: the rows that they write are in the
-// commit of the events, so a reader that sees an event sees its rows. It is safe for concurrent use, and
-// holds no resources.
+// InlineStore is an event store whose appends include projections: their rows are written in the
+// commits of the events. So a reader that sees an event sees its rows. It is safe for concurrent
+// use, and need not be closed.
 //
-// The store's metadata names the projections with their versions. An append by a program that has not the same ones is an
-// [*event.InlineError], and nothing is written; with [event.Options.WithoutInline] it is written, and the projections are stale.
+// The metadata of the store lists its inline projections with their versions. An append by a
+// program with other ones fails with [*event.InlineError], and nothing is written. With
+// [event.Options.WithoutInline] it is written, and the projections become stale.
+//
+// How an append works: the InlineStore keeps the set of inline projections as it was last read. The
+// handlers run while the batch is built, and their reads become conditions of the batch, as does
+// the revision of the set. So a commit that succeeds was built with the present projections and the
+// present rows. After a conflict with a row the batch is built again; after one with the set, the
+// set is read again first.
 type InlineStore struct {
 	store       *event.Store
 	types       *event.Types
 	opts        InlineOptions
 	controls    controls
-	projections []*Projection // in the order in which they are called
+	projections []*Projection // in the order in which appends call them
 
-	current atomic.Pointer[inlineState] // as it was read last; nil: it is to be read
-	handled []atomic.Uint64             // events, by index of projections
-	turn    chan struct{}               // holds a token; who has it switches projections on
+	current atomic.Pointer[inlineState] // the state that was read last; nil if it must be read again
+	handled []atomic.Uint64             // number of events, by index of projections
+	turn    chan struct{}               // a mutex: the goroutine that holds the token switches projections on
 }
 
-// inlineState is a set of inline projections that the program can append under.
+// inlineState is what appends do under one revision of the set.
 type inlineState struct {
-	revision mainstem.Version
-	on       []inlineCall // in the order of the projections
+	revision mainstem.Version // of the store's control record, a condition of each append
+	on       []inlineCall     // the projections that appends call, in their order
 }
 
-// inlineCall is a projection that appends call.
+// inlineCall is a call of a projection by an append.
 type inlineCall struct {
 	index int // of projections
-	build int // version of the tables that are read, which it writes
-	next  int // version of the tables that it writes, too; 0: none
+	build int // version of the tables that are read; the projection writes it
+	next  int // version of the tables that it writes too; 0: none
 }
 
-// OpenInline returns store with projections that are part of its appends from now on, in the order in which they are called.
+// OpenInline returns store with projections that are part of its appends from now on, in the given
+// order.
 //
-// A projection that the store does not have yet is brought up to date first: its events are handled as an
-// [Engine] would, from its checkpoint if it was one of an engine, while others append; then appends
-// wait, or fail with Unavailable in programs without it, until the last of them are handled, which is short. That may take long; when it fails or the
-// process ends, the next call goes on from there. One that ctx ends returns Canceled.
+// A projection that the store does not have yet first handles the events that are stored, as an
+// [Engine] does, from the checkpoint if it was run by one. Other programs append meanwhile. For the
+// last of these events appends are held for a short time: they wait in programs with the
+// projection, and fail with Unavailable in others. All this may take long. If it fails or the
+// process ends, the next call continues. If ctx ends the error is Canceled.
 //
-// All programs that append must have the same projections: one that the store has and this call lacks is an
-// [*event.InlineError] (see [RemoveInline]), one of another version a [*VersionError] unless [InlineOptions.Rebuild] says so.
+// All programs that append must have the same projections. A projection that the store has and this
+// call lacks is an [*event.InlineError] (see [RemoveInline]); one of another version is a
+// [*VersionError], unless [InlineOptions.Rebuild] allows a rebuild. Arguments out of range are
+// Invalid, two projections of one name Exists. A projection that an Engine has paused, divided into
+// partitions or is rebuilding is Unavailable.
 func OpenInline(ctx context.Context, store *event.Store, types *event.Types, o *InlineOptions, projections ...*Projection) (*InlineStore, error) {
 	s, err := newInlineStore(store, types, o, projections)
 	if err != nil {
@@ -85,7 +100,7 @@ func OpenInline(ctx context.Context, store *event.Store, types *event.Types, o *
 		return nil, err
 	}
 	for _, e := range set.Entries {
-		if s.projection(e.Name) == nil { // before anything is changed
+		if s.projection(e.Name) == nil { // tested before anything is changed
 			return nil, s.unfit(set, nil)
 		}
 	}
@@ -101,13 +116,15 @@ func OpenInline(ctx context.Context, store *event.Store, types *event.Types, o *
 	return s, nil
 }
 
-// removeOld removes tables that are read no more, if they are due. What fails is left to the next one.
+// removeOld removes tables that are no longer read, if they are due. Failures are logged; the next
+// call tries again.
 func (s *InlineStore) removeOld(ctx context.Context) {
 	if _, err := s.controls.removeOld(ctx, s.store, s.opts.Logger); err != nil {
 		s.opts.Logger.Warn("tables that are read no more cannot be removed yet", "store", s.store.Name(), "error", err)
 	}
 }
 
+// newInlineStore checks the arguments and fills in the defaults.
 func newInlineStore(store *event.Store, types *event.Types, o *InlineOptions, projections []*Projection) (*InlineStore, error) {
 	const op = "open inline projections"
 	if store == nil || types == nil {
@@ -157,15 +174,16 @@ func newInlineStore(store *event.Store, types *event.Types, o *InlineOptions, pr
 	return s, nil
 }
 
-// Store returns the store without the projections, for all that it does but append.
+// Store returns the store itself, for everything except appends.
 func (s *InlineStore) Store() *event.Store { return s.store }
 
-// Append appends events to stream at once, with what the projections write, and returns when both are as durable as
-// [event.Options.Durability] of the store says. The errors and the idempotence by event ID are those of [event.Store.Append]. An error of a
-// handler is returned, and nothing is written.
+// Append appends events to stream together with the writes of the projections. When it returns,
+// both have the durability of [event.Options.Durability]. The errors and the idempotence by event
+// ID are those of [event.Store.Append]. An error of a handler is returned, and nothing is written.
 //
-// If somebody else has changed what the projections had read, the handlers are called again, up to [InlineOptions.Retries] times;
-// then the error is that Conflict. A stream that is not as expected is returned at once.
+// If a row that a projection had read was changed, the handlers are called again with new reads, up
+// to [InlineOptions.Retries] times; then the error is that Conflict. A stream that does not meet
+// the expectation is returned at once.
 func (s *InlineStore) Append(ctx context.Context, stream string, expected event.Expected, events []event.Event) (event.Appended, error) {
 	for try := 1; ; try++ {
 		in, err := s.inline(ctx)
@@ -179,10 +197,11 @@ func (s *InlineStore) Append(ctx context.Context, stream string, expected event.
 	}
 }
 
-// AppendTo adds events to the end of stream as part of b, with what the projections write, and the conditions that what they
-// read stays as it is until then. They see what b holds already, so a batch may append many times. Otherwise it is like
-// [event.Store.AppendTo]. An error is returned, and by Commit, too; after a conflict, which may be one about a row, make
-// the batch anew.
+// AppendTo adds events to the end of stream as part of b, with the writes of the projections, and
+// the conditions that the rows they read are unchanged at the commit. The projections see the
+// earlier writes of b, so a batch may append several times. Otherwise it is like
+// [event.Store.AppendTo]. Its error also fails b: Commit returns it too. After a conflict, which
+// may be about a row, the caller builds a new batch; [InlineStore.Commit] does that.
 func (s *InlineStore) AppendTo(ctx context.Context, b *mainstem.Batch, stream string, expected event.Expected, events []event.Event) error {
 	in, err := s.inline(ctx)
 	if err != nil {
@@ -192,11 +211,13 @@ func (s *InlineStore) AppendTo(ctx context.Context, b *mainstem.Batch, stream st
 	return s.store.AppendInlineTo(ctx, b, stream, expected, events, in)
 }
 
-// afterInlineConflict is the pause before an append is built anew.
+// afterInlineConflict is the pause before an append is built again.
 var afterInlineConflict = backoff.Policy{First: 100 * time.Microsecond, Max: 20 * time.Millisecond, Jitter: 1}
 
-// Again reports whether an append to stream that failed with err may succeed when it is built anew, because the conflict
-// is about what the projections had read; it pauses then. The first try is 1. Append does this by itself.
+// Again reports whether an append to stream that failed with err may succeed if it is built again,
+// because the conflict is about a row that a projection had read, or about the set of projections.
+// It pauses before it returns true. try counts from 1. Append does this itself; it is for callers
+// of AppendTo.
 func (s *InlineStore) Again(ctx context.Context, stream string, err error, try int) bool {
 	var conflict *event.ConflictError
 	var sealed *event.SealedError
@@ -205,9 +226,9 @@ func (s *InlineStore) Again(ctx context.Context, stream string, err error, try i
 	var changed *inlineset.ChangedError
 	tries := s.opts.Retries
 	var stale *event.StaleIndexError
-	if errors.As(err, &changed) || errors.As(err, &stale) { // which has nothing to do with contention
+	if errors.As(err, &changed) || errors.As(err, &stale) { // such conflicts are not caused by contention for rows
 		tries += DefaultRetries
-		s.current.Store(nil) // the next append reads it
+		s.current.Store(nil) // the next append reads the set again
 	}
 	switch {
 	case !errors.Is(err, mainstem.ErrConflict) || errors.As(err, &inline) || errors.As(err, &handler) || try > tries:
@@ -219,12 +240,12 @@ func (s *InlineStore) Again(ctx context.Context, stream string, err error, try i
 	return afterInlineConflict.Wait(ctx, try)
 }
 
-// handlerError is an error of a handler: it is final, whatever its kind.
+// handlerError is an error of a handler: the append is not repeated, whatever its kind.
 type handlerError struct{ error }
 
 func (e handlerError) Unwrap() error { return e.error }
 
-// inline returns what an append includes now.
+// inline returns what an append must include now.
 func (s *InlineStore) inline(ctx context.Context) (event.Inline, error) {
 	st := s.current.Load()
 	if st == nil {
@@ -238,19 +259,20 @@ func (s *InlineStore) inline(ctx context.Context) (event.Inline, error) {
 	}}, nil
 }
 
-// handle calls the projections for events that are appended, and writes what they write into b.
+// handle calls the projections for events that are being appended and adds their writes to b.
 func (s *InlineStore) handle(ctx context.Context, b *mainstem.Batch, events []event.Recorded, on []inlineCall) error {
 	tx := newTxOn(b)
 	for i := range events {
 		if err := s.apply(ctx, tx, &events[i], on); err != nil {
-			tx.expect(b) // so that it is known whether the handler saw one moment
+			tx.expect(b) // the store then tests whether the error is only a consequence of a concurrent change
 			return handlerError{err}
 		}
 	}
 	return tx.flush(ctx)
 }
 
-// apply calls the projections that select r. It is decoded once for all of them, and not at all for none.
+// apply calls the projections that select r. The event is decoded once for all of them, and not at
+// all if there are none.
 func (s *InlineStore) apply(ctx context.Context, tx *Tx, r *event.Recorded, on []inlineCall) error {
 	var few [8]inlineCall
 	selected := few[:0]
@@ -280,7 +302,8 @@ func (s *InlineStore) apply(ctx context.Context, tx *Tx, r *event.Recorded, on [
 	})
 }
 
-// state reads the set of the store, and finishes switching on projections that another process has not.
+// state reads the set of the store. If the set holds appends for a projection that another process
+// has not finished switching on, state finishes that.
 func (s *InlineStore) state(ctx context.Context) (*inlineState, error) {
 	for {
 		set, err := s.set(ctx)
@@ -301,7 +324,7 @@ func (s *InlineStore) state(ctx context.Context) (*inlineState, error) {
 	}
 }
 
-// switchOn is bring, by one goroutine at a time.
+// switchOn is bring for one goroutine at a time.
 func (s *InlineStore) switchOn(ctx context.Context, p *Projection) error {
 	select {
 	case <-s.turn:
@@ -312,8 +335,9 @@ func (s *InlineStore) switchOn(ctx context.Context, p *Projection) error {
 	return s.bring(ctx, p)
 }
 
-// fits returns what appends do under a set; held is a projection that is to be switched on first, and ok is false if
-// the program lacks a projection of the set or has another version of it.
+// fits returns what appends do under a set. held is a projection of the program that must be
+// switched on first; ok is false if the program lacks a projection of the set or has another
+// version of it, or the set lacks one of the program.
 func (s *InlineStore) fits(set inlineset.Set) (st *inlineState, held *Projection, ok bool) {
 	st = &inlineState{revision: set.Revision}
 	found := 0
@@ -324,7 +348,7 @@ func (s *InlineStore) fits(set inlineset.Set) (st *inlineState, held *Projection
 		}
 		version, waits := e.Held()
 		switch {
-		case e.State == inlineset.Building: // the process that rebuilds it handles the events
+		case e.State == inlineset.Building: // appends do not include it
 		case p == nil || e.State == inlineset.Removing:
 			return nil, nil, false
 		case waits && version == p.version:
@@ -350,7 +374,7 @@ func (s *InlineStore) fits(set inlineset.Set) (st *inlineState, held *Projection
 	return st, held, true
 }
 
-// unfit returns the error of a set that is not the program's.
+// unfit returns the error for a set that the program cannot append under.
 func (s *InlineStore) unfit(set inlineset.Set, cause *mainstem.Error) error {
 	var has, program []string
 	for _, e := range set.Entries {
@@ -362,6 +386,7 @@ func (s *InlineStore) unfit(set inlineset.Set, cause *mainstem.Error) error {
 	return event.NewInlineError(s.store.Name(), has, program, cause)
 }
 
+// projection returns the projection called name, or nil.
 func (s *InlineStore) projection(name string) *Projection {
 	for _, p := range s.projections {
 		if p.name == name {
@@ -371,13 +396,14 @@ func (s *InlineStore) projection(name string) *Projection {
 	return nil
 }
 
-// ExplainConflict implements [mainstem.Explainer]: a conflict with the set of inline projections is an [*event.InlineError], unless
-// the program may append under the set as it is now. Others are not explained: nil.
+// ExplainConflict implements [mainstem.Explainer]. A conflict with the set of inline projections is
+// an [*event.InlineError] if the program cannot append under the present set, else an error after
+// which the append is built again. For other conflicts it returns nil.
 func (s *InlineStore) ExplainConflict(ctx context.Context, _ *mainstem.Batch, e *mainstem.Error) error {
 	if !inlineset.IsOf(e, s.store.Name()) {
 		return nil
 	}
-	s.current.Store(nil) // the next append reads it
+	s.current.Store(nil) // the next append reads the set again
 	set, err := inlineset.Read(ctx, s.store.Log(), s.store.Name())
 	if err == nil {
 		if _, _, ok := s.fits(set); !ok {

@@ -11,23 +11,27 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// Live tunes a live projection. Nil and zero fields mean the defaults.
+// Live configures a live projection. Nil and zero fields mean the defaults.
 type Live struct {
-	// Drop lets events be left out that come faster than the handlers handle them, or that they fail
-	// at; [Status.Dropped] counts them. Without it, the projection falls behind, and tries again.
+	// Drop leaves out events that come faster than the handlers handle them, and events at which a
+	// handler fails; [Status.Dropped] counts them. Without Drop the projection falls behind, and
+	// handles a failed event again until it succeeds.
 	Drop bool
-	// Buffer is how many events may wait before some are dropped. Default 256.
+	// Buffer is the number of events that may wait before further ones are dropped. Default 256.
+	// Used with Drop only.
 	Buffer int
 }
 
-// DefaultBuffer is how many events of a live projection may wait.
+// DefaultBuffer is the default of [Live.Buffer].
 const DefaultBuffer = 256
 
-// RegisterLive adds a live projection, before Start: one without a checkpoint, for what lives in this
-// process, such as caches and connections of browsers. Every engine handles every event that is
-// committed after it has started; what was there before it does not see. While it is paused it lets events
-// pass. Its handlers may not write through their [Tx]: without a checkpoint, that would happen in each
-// process, and again after each failure.
+// RegisterLive adds a live projection, before Start: one without a checkpoint, for state of this
+// process such as a cache or the connections of browsers. Every engine handles every event that is
+// committed after it has started, and none of the earlier ones. Events that are committed while it
+// is paused, or while its control row changes, for example by a restart, are not handled either.
+//
+// The handlers must not write through their [Tx]: without a checkpoint each process would write,
+// and again after each failure. A write is an error of kind Invalid.
 func (e *Engine) RegisterLive(p *Projection, o *Live) error {
 	if o == nil {
 		o = &Live{}
@@ -42,7 +46,7 @@ func (e *Engine) RegisterLive(p *Projection, o *Live) error {
 	return e.register(p, &Async{Tail: true}, &l)
 }
 
-// beginLive begins at the newest record: what comes while the row changes is not there for this projection.
+// beginLive starts the live projection at the newest record of the log, unless it is paused.
 func (g *generation) beginLive() {
 	if g.ctl.Paused {
 		g.u.set(Paused, nil)
@@ -66,13 +70,14 @@ func (g *generation) beginLive() {
 	})
 }
 
-// follower handles the events of a live projection as they come.
+// follower runs a live projection while the control row stays the same.
 type follower struct {
 	u    *unit
 	part *part
-	at   mainstem.Position // everything up to it was handled, or let pass
+	at   mainstem.Position // everything up to it was handled or dropped; used by one goroutine
 }
 
+// run follows the feed until ctx ends. After an error it continues from at, after a pause.
 func (l *follower) run(ctx context.Context) {
 	retry := backoff.Policy{First: 10 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.5}
 	begun := false
@@ -99,6 +104,7 @@ func (l *follower) run(ctx context.Context) {
 	}
 }
 
+// failed logs and counts a failure, and sets the state to Faulted.
 func (l *follower) failed(err error) {
 	l.part.setState(Faulted, err)
 	l.u.mu.Lock()
@@ -107,7 +113,7 @@ func (l *follower) failed(err error) {
 	l.u.e.opts.Logger.Error("a live projection has failed", "store", l.u.e.store.Name(), "projection", l.u.p.name, "error", err)
 }
 
-// follow handles events from where it was on, until there is an error.
+// follow handles the events after at until an error occurs.
 func (l *follower) follow(ctx context.Context) error {
 	if l.u.live.Drop {
 		return l.followDropping(ctx)
@@ -124,11 +130,14 @@ func (l *follower) follow(ctx context.Context) error {
 	return nil
 }
 
+// feed returns the selected events after at, and new ones as they are committed.
 func (l *follower) feed(ctx context.Context) func(func(event.Recorded, error) bool) {
 	return l.u.e.store.Feed(ctx, &event.FeedOptions{Filter: l.u.p.filter, After: l.at, Follow: true})
 }
 
-// followDropping reads as fast as events come, and drops those that find the buffer full.
+// followDropping reads events as fast as they come into a buffer, from which a second goroutine
+// handles them. It drops events for which the buffer has no room. It returns after that goroutine
+// has ended.
 func (l *follower) followDropping(ctx context.Context) error {
 	waiting := make(chan event.Recorded, l.u.live.Buffer)
 	handled := make(chan struct{})
@@ -160,13 +169,14 @@ func (l *follower) followDropping(ctx context.Context) error {
 	return nil
 }
 
+// drop counts an event that is left out.
 func (l *follower) drop() {
 	l.u.mu.Lock()
 	defer l.u.mu.Unlock()
 	l.u.mu.dropped++
 }
 
-// handle calls the handlers with one event.
+// handle calls the handlers with one event, and turns a panic into an error.
 func (l *follower) handle(ctx context.Context, r event.Recorded) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

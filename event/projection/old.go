@@ -14,14 +14,15 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// oldBuild is tables that are not read any more. Every engine of the store removes them when they are due; a
-// version is never used again, so removing it twice does no harm.
+// oldBuild is a row of the table projection-old/<store>: a version of tables that is no longer
+// read. Any engine of the store removes the tables when they are due. A version is not used again,
+// so it does no harm if two engines remove it.
 type oldBuild struct {
-	Tables []string  `json:"tables"`
-	Due    time.Time `json:"due"`
+	Tables []string  `json:"tables"` // with their versions
+	Due    time.Time `json:"due"`    // by the clock of the process that wrote the row
 }
 
-// leaveTo notes that a version of tables is to be removed after a time.
+// leaveTo records, as part of b, that a version of tables is to be removed after keep.
 func (c controls) leaveTo(b *mainstem.Batch, name, tables string, version int, keep time.Duration) {
 	var names []string
 	for _, t := range splitTables(tables) {
@@ -33,10 +34,10 @@ func (c controls) leaveTo(b *mainstem.Batch, name, tables string, version int, k
 // sweepAgain is the pause after an error.
 var sweepAgain = backoff.Policy{First: 100 * time.Millisecond, Max: time.Minute, Jitter: 0.5}
 
-// sweepEvery is how often an engine looks for tables to remove that other engines have left.
+// sweepEvery is the longest pause between two searches for tables to remove.
 const sweepEvery = 10 * time.Minute
 
-// sweep removes old tables until ctx ends.
+// sweep removes old tables when they are due, until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		next, err := e.controls.removeOld(ctx, e.store, e.opts.Logger)
@@ -50,7 +51,7 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// removeOld removes the tables that are due, and returns when the next are.
+// removeOld removes the tables that are due, and returns the time until the next ones are.
 func (c controls) removeOld(ctx context.Context, store *event.Store, logger *slog.Logger) (next time.Duration, err error) {
 	next = sweepEvery
 	var due []kv.Entry[oldBuild]

@@ -12,29 +12,31 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// part is one subscription of a projection.
+// part is one subscription of a projection in this engine. Its goroutine runs the subscription and
+// starts it again after failures; a failure does not end other parts.
 type part struct {
-	set      *set
+	set      *set // that it belongs to
 	u        *unit
 	name     string
-	opts     event.SubscribeOptions
-	lease    *lease.Lease // nil if there is only one part
-	output   Output       // nil if the projection has no target
-	handled  prepared     // what handle was called with last, if there is a target
-	stopping chan struct{}
-	stopped  sync.Once
+	opts     event.SubscribeOptions // used by the goroutine of the part only
+	lease    *lease.Lease           // of the partition; nil if the set has only one part
+	output   Output                 // what the handlers write through; nil if the projection has no target
+	handled  prepared               // of the last call of handle, if there is a target
+	stopping chan struct{}          // closed by stop
+	stopped  sync.Once              // guards the closing of stopping
 
 	mu struct {
 		sync.Mutex
 		state State
-		err   error
-		sub   *event.Subscription
+		err   error               // why the state is Faulted or Restarting
+		sub   *event.Subscription // the present or the last one; nil before the first
 	}
 }
 
-// stop lets the commit under way finish, and ends the part.
+// stop ends the part after its commit under way. It does not wait.
 func (p *part) stop() { p.stopped.Do(func() { close(p.stopping) }) }
 
+// over reports whether the part is to end.
 func (p *part) over(ctx context.Context) bool {
 	select {
 	case <-p.stopping:
@@ -50,6 +52,7 @@ func (p *part) setState(s State, err error) {
 	p.mu.state, p.mu.err = s, err
 }
 
+// position returns the position up to which the subscription has committed, or 0.
 func (p *part) position() mainstem.Position {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +62,10 @@ func (p *part) position() mainstem.Position {
 	return p.mu.sub.Position()
 }
 
-// run keeps the part subscribed until it is to end. Its failures do not end the others.
+// run keeps the part subscribed until it is to end. After a conflict with the control row or the
+// lease it rechecks the row, and subscribes again at once the first time; after other errors the
+// part is faulted, and subscribes again after a pause, if Options.RestartAfter allows. Both counts
+// are reset when the checkpoint has moved.
 func (p *part) run(ctx context.Context) {
 	after := p.u.e.opts.RestartAfter
 	restart := backoff.Policy{First: after, Max: max(time.Minute, after), Jitter: 0.2}
@@ -73,7 +79,7 @@ func (p *part) run(ctx context.Context) {
 		switch {
 		case p.over(ctx):
 			return
-		case reached: // it stays, so that nobody else begins it
+		case reached: // remains, so that no other engine begins it
 			p.wait(ctx, nil)
 		case err == nil || ownConflict(err):
 			conflicts++
@@ -94,7 +100,7 @@ func (p *part) run(ctx context.Context) {
 	}
 }
 
-// wait waits for a timer, and returns false if the part is to end before.
+// wait waits for a timer, which may be nil, and returns false if the part is to end first.
 func (p *part) wait(ctx context.Context, timer <-chan time.Time) bool {
 	select {
 	case <-timer:
@@ -106,15 +112,15 @@ func (p *part) wait(ctx context.Context, timer <-chan time.Time) bool {
 	return false
 }
 
-// ownConflict reports whether err is a commit of the subscription itself that found the control row, or the
-// lease, changed, and not a handler that fails.
+// ownConflict reports whether err is a conflict of a commit of the subscription itself, with the
+// control row or the lease, and not a handler's error.
 func ownConflict(err error) bool {
 	var poison *event.PoisonError
 	return errors.Is(err, mainstem.ErrConflict) && !errors.As(err, &poison)
 }
 
-// subscribe runs the subscription until it has reached its end, fails, or is to end. Every commit of it
-// depends on the control row and on the lease.
+// subscribe runs the subscription until it has reached its end (reached is true), fails, or is to
+// end. Every commit of it is conditional on the control row and on the lease.
 func (p *part) subscribe(ctx context.Context) (reached bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -135,11 +141,11 @@ func (p *part) subscribe(ctx context.Context) (reached bool, err error) {
 			return p.handled.transaction.Commit(ctx, b, p.handled.upto)
 		}
 	}
-	var tried mainstem.Position // of the first event that the handler was last called with
+	var tried mainstem.Position // position of the first event of the handler's last call
 	sub, err := p.u.e.store.SubscribeBatch(ctx, p.name, &p.opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 		if first := evs[0].Position; first > tried {
 			tried = first
-		} else if err := p.recheck(ctx); err != nil { // again: perhaps because the row has changed
+		} else if err := p.recheck(ctx); err != nil { // tried again: the row may have changed
 			return err
 		}
 		return p.handle(ctx, b, evs)
@@ -159,22 +165,24 @@ func (p *part) subscribe(ctx context.Context) (reached bool, err error) {
 		case <-sub.Done():
 			return sub.Err() == nil, sub.Err()
 		case <-p.u.leaving:
-			return false, sub.Close() // its commit under way is finished
+			return false, sub.Close() // finishes its commit under way
 		case <-p.stopping:
 			return false, sub.Close()
 		}
 	}
 }
 
-// recheck returns if the control row is still the one of the generation; otherwise when the part is to end. The target
-// is opened anew.
+// recheck is called before events are handled again. It returns nil if the control row is still
+// that of the generation and the lease is valid. Otherwise the failure may be a consequence of that
+// change, so recheck waits until the part is to end, and returns an error that does not count
+// against the events. A target is opened again first.
 func (p *part) recheck(ctx context.Context) error {
 	if err := p.open(ctx); err != nil {
 		return err
 	}
 	current, err := p.set.g.recheck(ctx)
 	switch {
-	case err != nil: // not the fault of the events: they are tried again without end
+	case err != nil: // Unavailable: does not count against the events
 		return mainstem.Errorf(mainstem.KindUnavailable, "projection", "%w", err)
 	case current && (p.lease == nil || p.lease.Valid()):
 		return nil
@@ -189,7 +197,7 @@ func (p *part) recheck(ctx context.Context) error {
 	}
 }
 
-// handle handles events in one commit.
+// handle handles events in one commit: it calls the handlers and adds their writes to b.
 func (p *part) handle(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 	began := time.Now()
 	tx := newTx(b)

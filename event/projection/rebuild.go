@@ -10,44 +10,54 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// RebuildOptions tune [Engine.Rebuild]. Nil and zero fields mean the defaults.
+// RebuildOptions configure [Engine.Rebuild]. Nil and zero fields mean the defaults.
 type RebuildOptions struct {
-	// From leaves out the events up to this position. Default: [Async.After] in the engine of the
-	// projection, else none are left out.
+	// From is the position after which events are handled. Default: [Async.After] if the projection
+	// is registered with this engine, else 0, which is all events.
 	From mainstem.Position
-	// To ends the rebuild at this position: the tables show what was there then, and the projection is
-	// paused; after [Engine.Resume] it goes on from there. Not with InPlace.
+	// To, if set, ends the rebuild at this position: the tables show the events up to it, and the
+	// projection is paused; after [Engine.Resume] it continues from there. Not with InPlace.
 	To mainstem.Position
-	// InPlace removes what is there first, and handles nothing until that is done. Without it, new
-	// tables are built beside those that are read, which takes [Projection.WithTables].
+	// InPlace removes the rows first and then handles the events. Default: new tables are built
+	// beside those that are read, which takes [Projection.WithTables].
 	InPlace bool
-	// Keep is how long the tables stay that are read no more, for readers that are at them. Default 1 h.
+	// Keep is how long the old tables are kept for readers that still use them. Default 1 h. Not
+	// used with InPlace.
 	Keep time.Duration
-	// NoWait returns when the rebuild has been asked for; engines that run the projection carry it out.
+	// NoWait makes Rebuild return when the request is in the log; engines that run the projection
+	// carry it out.
 	NoWait bool
-	// Progress is called from time to time, by the goroutine that called Rebuild, with how many positions
-	// of the log were handled, of how many. Not with InPlace.
+	// Progress, if set, is called at intervals by the goroutine that called Rebuild, with the
+	// number of positions of the log that are handled and the total. Not used with InPlace.
 	Progress func(done, total uint64)
 }
 
-// DefaultKeep is how long tables stay after a rebuild.
+// DefaultKeep is how long old tables are kept after a rebuild.
 const DefaultKeep = time.Hour
 
-// watching is the pause between two looks at a rebuild that others carry out.
+// watching is the pause between two reads of the control row while others carry out a rebuild.
 var watching = backoff.Policy{First: 2 * time.Millisecond, Max: 250 * time.Millisecond}
 
-// Rebuild lets a projection handle all events again, with the handlers of this program if it is registered
-// here, else with those of the engine that comes first.
+// Rebuild lets a projection handle all events again: with the handlers of this program if the
+// projection is registered with this engine, else with those of the first engine that has the
+// projection.
 //
-// It builds new tables beside those that are read, and writes on in those meanwhile. When the new
-// ones show as much, one commit lets the names stand for them, and moves the checkpoint: readers see
-// the old tables or the new, and never a part. Rebuild returns then. It only asks for all that, in the log,
-// and waits: engines carry it out, whatever processes they are in, and go on with it after a crash, also when
-// ctx has ended. A rebuild with handlers of another version replaces one that is under way.
+// By default new tables are built beside those that are read, which are still kept up to date
+// meanwhile. When the new tables have caught up, one commit points the aliases to them and sets the
+// checkpoints: readers see the old tables or the new ones, both complete. Then Rebuild returns.
+// Rebuild only writes the request to the log and waits; engines of any process carry it out and
+// continue after a crash, even if ctx has ended. A request like the one under way joins it. A
+// request for handlers of another version replaces it; the call that waits for that one returns
+// Conflict.
 //
-// With InPlace, what is there is removed first. While that lasts, nothing is handled; readers see the tables
-// empty, and grow. If removing fails, the projection stays stopped, and is tried again. It returns when
-// the events are being handled again; [Engine.WaitFor] waits for them.
+// With InPlace the rows are removed first. Nothing is handled until that is done; readers see empty
+// tables that fill again. If removing fails it is tried again, and the projection is stopped
+// meanwhile. Rebuild returns when the rows are removed; [Engine.WaitFor] waits until the events are
+// handled.
+//
+// A projection that was never started is NotFound unless it is registered; an inline one is
+// Unavailable. Options out of range, and a projection without the tables or the Clear that the
+// rebuild takes, are Invalid.
 func (e *Engine) Rebuild(ctx context.Context, name string, o *RebuildOptions) error {
 	if o == nil {
 		o = &RebuildOptions{}
@@ -67,6 +77,7 @@ func (e *Engine) Rebuild(ctx context.Context, name string, o *RebuildOptions) er
 	return e.rebuildBeside(ctx, name, u, o)
 }
 
+// checkRebuild checks options that do not depend on the projection.
 func (e *Engine) checkRebuild(ctx context.Context, o *RebuildOptions) error {
 	const op = "rebuild projection"
 	head, err := e.store.Log().Head(ctx)
@@ -85,7 +96,8 @@ func (e *Engine) checkRebuild(ctx context.Context, o *RebuildOptions) error {
 	return nil
 }
 
-// checkRebuild lets the projection have a control row, so that it can be rebuilt before it has begun.
+// checkRebuild checks that the projection can be rebuilt in the requested way. It writes the
+// control row if there is none, so that a projection can be rebuilt before it was started.
 func (u *unit) checkRebuild(ctx context.Context, o *RebuildOptions) error {
 	const op = "rebuild projection"
 	switch {
@@ -100,8 +112,10 @@ func (u *unit) checkRebuild(ctx context.Context, o *RebuildOptions) error {
 	return err
 }
 
+// rebuildInPlace requests a rebuild in place, and carries it out if the projection is registered
+// with this engine. A rebuild beside that is under way is given up.
 func (e *Engine) rebuildInPlace(ctx context.Context, name string, u *unit, o *RebuildOptions) error {
-	// From this commit on, no other one of the projection succeeds.
+	// After this commit no other commit of the projection succeeds.
 	_, err := e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) error {
 		if u == nil && !c.Clears {
 			return mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no tables and no Clear", name)
@@ -133,6 +147,8 @@ func (e *Engine) rebuildInPlace(ctx context.Context, name string, u *unit, o *Re
 	}
 }
 
+// from returns the position after which events are handled; u is nil if the projection is not
+// registered.
 func (o *RebuildOptions) from(u *unit) mainstem.Position {
 	if o.From == 0 && u != nil {
 		return u.opts.After
@@ -140,7 +156,7 @@ func (o *RebuildOptions) from(u *unit) mainstem.Position {
 	return o.From
 }
 
-// abandonTo gives up the tables that are being built, if any.
+// abandonTo gives up the tables that are being built, if there are any, as part of b.
 func (e *Engine) abandonTo(b *mainstem.Batch, name string, c *control) {
 	if c.Next == 0 {
 		return
@@ -152,10 +168,10 @@ func (e *Engine) abandonTo(b *mainstem.Batch, name string, c *control) {
 	c.abandon()
 }
 
-// errBusy says that the row is in a step that is over soon.
+// errBusy reports that the row is in a step that ends soon.
 var errBusy = errors.New("its partitions are being changed")
 
-// rebuildBeside asks for new tables, and waits until they are read.
+// rebuildBeside requests new tables, and waits until they are read.
 func (e *Engine) rebuildBeside(ctx context.Context, name string, u *unit, o *RebuildOptions) error {
 	next := 0
 	for n := 1; ; n++ {
@@ -179,8 +195,8 @@ func (e *Engine) rebuildBeside(ctx context.Context, name string, u *unit, o *Reb
 	return e.awaitBuild(ctx, name, next, o.Progress)
 }
 
-// requestTo asks in the row for tables of a new version, which it returns. One that is under way already,
-// with the same handlers and events, is joined.
+// requestTo requests tables of a new version in the row c, and returns the version. If a rebuild
+// with the same handlers and positions is under way, it returns the version of that one.
 func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, o *RebuildOptions) (int, error) {
 	version := 0
 	if u != nil {
@@ -208,7 +224,7 @@ func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, 
 	return c.Next, nil
 }
 
-// awaitBuild waits until a version of the tables is read.
+// awaitBuild waits until tables of version next are read.
 func (e *Engine) awaitBuild(ctx context.Context, name string, next int, progress func(done, total uint64)) error {
 	for n := 1; ; n++ {
 		ctl, _, _, err := e.controls.get(ctx, name)
@@ -231,6 +247,7 @@ func (e *Engine) awaitBuild(ctx context.Context, name string, next int, progress
 	}
 }
 
+// progress calls the given function with the progress of the slowest partition.
 func (e *Engine) progress(ctx context.Context, name string, ctl *control, progress func(done, total uint64)) error {
 	end := ctl.To
 	if end == 0 {
@@ -252,7 +269,7 @@ func (e *Engine) progress(ctx context.Context, name string, ctl *control, progre
 	return nil
 }
 
-// splitTables is the inverse of how tables are listed in a row.
+// splitTables returns the names in control.Tables.
 func splitTables(names string) []string {
 	if names == "" {
 		return nil

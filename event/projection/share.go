@@ -14,18 +14,26 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// This file shares the partitions of a projection between engines. Each has a lease that says that it
-// is here, and takes leases of as many partitions as are its share. It gives up what it has above
-// that, so that an engine that comes later gets its share too.
+// This file divides the partitions of a set among the engines that run the projection.
+//
+// Each engine of the projection holds a lease here/SET/ENGINE, by which the others see that it
+// takes part. Its quota is the number of partitions divided by the number of such leases; the
+// remainder goes to the first ones in the order of the leases. An engine stops partitions above its
+// quota and acquires free ones below it, whenever the leases have changed. So a partition is free
+// when its engine has stopped it, or when the engine's session has ended.
+//
+// Invariant: an engine runs a partition only while it holds the lease part/SET/NUMBER. The lease is
+// also a condition of each commit of the partition, so a late engine writes nothing.
 
-// keepers is the membership of an engine among those of the store; only what needs leases joins.
+// keepers is the membership of an engine in the lease table of the store. It begins with the first
+// use of a lease.
 type keepers struct {
 	sync.Mutex
-	keeper *lease.Keeper
-	closed bool
+	keeper *lease.Keeper // guarded by the mutex, as closed is; nil before the first use and after the end
+	closed bool          // no membership begins any more
 }
 
-// keeper returns the engine's membership, which it begins if there is none yet.
+// keeper returns the membership of the engine, and begins it if necessary.
 func (e *Engine) keeper(ctx context.Context) (*lease.Keeper, error) {
 	e.leases.Lock()
 	defer e.leases.Unlock()
@@ -47,7 +55,7 @@ func (e *Engine) keeper(ctx context.Context) (*lease.Keeper, error) {
 	return k, err
 }
 
-// closeKeeper ends the membership.
+// closeKeeper ends the membership, which releases its leases.
 func (e *Engine) closeKeeper() {
 	e.leases.Lock()
 	defer e.leases.Unlock()
@@ -63,7 +71,7 @@ func (e *Engine) closeKeeper() {
 	e.leases.keeper = nil
 }
 
-// Leases are named by what they are of; names of projections have no control characters.
+// The names of leases. Names of projections contain no control characters.
 func hereKey(set, node string) string   { return "here/" + set + "\x00" + node }
 func partKey(set string, i int) string  { return "part/" + set + "\x00" + strconv.Itoa(i) }
 func clearKey(projection string) string { return "clear/" + projection }
@@ -73,7 +81,8 @@ func release(ctx context.Context, l *lease.Lease) {
 	_ = l.Release(ctx) // if it fails, the session tries again
 }
 
-// share runs the partitions of the set that are this engine's, until the generation ends.
+// share runs the engine's share of the partitions until the generation is to end. It begins again
+// when the session was lost or the log was unavailable.
 func (s *set) share() {
 	ctx := s.g.ctx
 	for n := 1; !s.g.over(); n++ {
@@ -91,15 +100,16 @@ func (s *set) share() {
 	}
 }
 
-// crew is the partitions of a set that this engine runs.
+// crew is the partitions of a set that this engine runs. Its fields are used by one goroutine.
 type crew struct {
 	s     *set
 	k     *lease.Keeper
-	parts map[int]*part
-	ended chan int // a part, when its lease has been given up
+	parts map[int]*part // by number of the partition
+	ended chan int      // numbers of parts that have ended and released their leases; capacity s.n
 }
 
-// shareWith returns an error when the session was lost, or the log cannot be reached.
+// shareWith runs the engine's share with leases of k. It returns an error when the session is lost
+// or the log is unavailable, and nil when the generation is to end.
 func (s *set) shareWith(ctx context.Context, k *lease.Keeper) error {
 	here, err := k.Acquire(ctx, hereKey(s.name(), k.Self().Name), "")
 	if err != nil {
@@ -133,7 +143,8 @@ func (s *set) shareWith(ctx context.Context, k *lease.Keeper) error {
 	}
 }
 
-// quota returns how many partitions are the engine's share; 0 if the others are not seen yet.
+// quota returns how many partitions this engine should run; 0 if its own lease is not in the view
+// yet.
 func (c *crew) quota() int {
 	here := c.k.Holders(hereKey(c.s.name(), ""))
 	i := slices.IndexFunc(here, func(h lease.Held) bool { return h.Node == c.k.Self().Name })
@@ -147,12 +158,12 @@ func (c *crew) quota() int {
 	return q
 }
 
-// balance stops parts above the quota, and takes free ones below it. Retry means that the log could not
-// be reached for some.
+// balance stops parts above the quota and acquires free partitions below it. It returns retry if
+// the log was unavailable for some of them.
 func (c *crew) balance(ctx context.Context) (retry bool, err error) {
 	quota := c.quota()
 	surplus := len(c.parts) - quota
-	for i := c.s.n - 1; i >= 0 && surplus > 0; i-- { // the same ones as before, if they have not ended yet
+	for i := c.s.n - 1; i >= 0 && surplus > 0; i-- { // the highest first, so a repeated call stops the same ones
 		if p := c.parts[i]; p != nil {
 			p.stop()
 			surplus--
@@ -177,7 +188,7 @@ func (c *crew) balance(ctx context.Context) (retry bool, err error) {
 	return retry, nil
 }
 
-// begin runs a partition until it is to end or its lease is over, and gives the lease up then.
+// begin runs a partition until it is to end or its lease is lost, and then releases the lease.
 func (c *crew) begin(ctx context.Context, i int, l *lease.Lease) {
 	p := c.s.part(i)
 	p.lease = l
@@ -189,7 +200,7 @@ func (c *crew) begin(ctx context.Context, i int, l *lease.Lease) {
 		over := make(chan struct{})
 		c.s.g.wg.Go(func() {
 			select {
-			case <-l.Done(): // what it is at cannot be committed
+			case <-l.Done(): // its commit under way would fail
 				p.stop()
 				cancel()
 			case <-over:
@@ -203,7 +214,7 @@ func (c *crew) begin(ctx context.Context, i int, l *lease.Lease) {
 	})
 }
 
-// end stops all parts, and returns when their leases have been given up.
+// end stops all parts and waits until their leases are released.
 func (c *crew) end() {
 	for _, p := range c.parts {
 		p.stop()

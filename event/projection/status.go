@@ -10,21 +10,22 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// errLeaving ends a handler when the engine stops. It is Unavailable: the events are not at fault.
+// errLeaving ends a handler when the part is to end. It is Unavailable, so it does not count as a
+// failure of the events.
 var errLeaving = mainstem.Errorf(mainstem.KindUnavailable, "projection", "the engine stops")
 
-// State says what a projection is doing in an engine.
+// State is what a projection does in an engine.
 type State uint8
 
-// The states. Of several partitions, the one that is most wrong counts.
+// The states. With several partitions the most serious state is reported.
 const (
-	Stopped    State = iota // the engine has not been started, or was stopped; or the projection is not registered with it
-	CatchingUp              // it handles events that were there when it started
-	Running                 // it handles events as they come, or waits in case that another engine ends
+	Stopped    State = iota // the engine is not running, or has no such projection
+	CatchingUp              // handles events that were stored before it started
+	Running                 // handles events as they come, or waits while another engine does
 	Paused                  // see Engine.Pause
 	Rebuilding              // see Engine.Rebuild
 	Faulted                 // it has failed; see Status.Err
-	Restarting              // it begins anew after a fault
+	Restarting              // begins again after a fault
 )
 
 var stateNames = [...]string{"stopped", "catching_up", "running", "paused", "rebuilding", "faulted", "restarting"}
@@ -37,41 +38,44 @@ func (s State) String() string {
 	return "unknown state"
 }
 
-// Status is how a projection stands. Of a projection that is not registered with the engine, it is
-// what the log says of it: State is Paused, Rebuilding, Faulted or Stopped, and what only its engines know is zero.
+// Status describes a projection. If the projection is not registered with the engine, it has what
+// the log says: State is Paused, Rebuilding, Faulted or Stopped, and what only other engines know
+// is zero.
 type Status struct {
 	Name       string
-	Version    int
+	Version    int               // of the registered projection, else of the handlers that wrote the rows
 	State      State             // in this engine
 	Err        error             // why it is faulted
-	Position   mainstem.Position // everything up to it is handled, in all partitions, wherever that was
-	Partitions []PartitionStatus // at least one; none of a live projection
-	Lag        uint64            // events that are still to be handled; no more than MaxLag are counted
-	Behind     uint64            // positions to the newest record: an upper bound of the lag
-	Parked     uint64            // events that were put aside; no more than MaxLag are counted
-	Handled    uint64            // events that this engine has handled, those again that were handled again
-	Faults     uint64            // how often it has failed in this engine
-	Dropped    uint64            // events that a live projection has left out
-	LastAt     time.Time         // when the last event that this engine handled was appended
-	Busy       time.Duration     // how long the handlers of this engine took for all
-	PerEvent   time.Duration     // and for one, on average
-	Building   int               // version of the tables that are being built; 0: none are
-	Inline     bool              // the appends handle it; see InlineStore
-	Stale      bool              // it is inline, and lacks events that were appended without it; see event.Options.WithoutInline
+	Position   mainstem.Position // everything up to it is handled, in all partitions of all engines
+	Partitions []PartitionStatus // at least one; none for a live projection
+	Lag        uint64            // number of events still to be handled; counted up to MaxLag
+	Behind     uint64            // positions from Position to the newest record of the store; 0 if Lag is 0
+	Parked     uint64            // number of parked events; counted up to MaxLag
+	Handled    uint64            // number of events that this engine has handled; repetitions count
+	Faults     uint64            // number of failures in this engine
+	Dropped    uint64            // number of events that a live projection has left out
+	LastAt     time.Time         // commit time of the last event that this engine handled
+	Busy       time.Duration     // total time of the handlers in this engine
+	PerEvent   time.Duration     // Busy divided by Handled
+	Building   int               // version of the tables that are being built; 0: none
+	Inline     bool              // its rows are written by appends; see InlineStore
+	Stale      bool              // inline, and events were appended without it; see event.Options.WithoutInline
 }
 
-// PartitionStatus is how one partition of a projection stands, wherever it runs.
+// PartitionStatus describes one partition of a projection, in whatever engine it runs.
 type PartitionStatus struct {
-	Subscription string            // the name of its checkpoint
-	Position     mainstem.Position // of the checkpoint
-	Owner        string            // which instance has committed last
-	Err          error             // why it is faulted, as the engine said that was at it
+	Subscription string            // name of the subscription
+	Position     mainstem.Position // of its checkpoint
+	Owner        string            // name of the instance that committed last
+	Err          error             // why it is faulted, according to the engine that ran it
 }
 
-// MaxLag is how many events are counted at the most.
+// MaxLag is the number up to which events are counted.
 const MaxLag = 100_000
 
-// Status returns how a projection stands; NotFound if no engine has ever started it, and it is not registered.
+// Status returns the status of a projection. It is NotFound if the projection is not registered and
+// no engine has ever started it. Status reads the events that are still to be handled, to count
+// them.
 func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	ctl, _, found, err := e.controls.get(ctx, name)
 	if err != nil {
@@ -102,7 +106,8 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	return s, e.countTo(ctx, &s, u)
 }
 
-// Statuses returns how all projections stand that are registered with this engine, ordered by name.
+// Statuses returns the status of all projections that are registered with this engine, ordered by
+// name.
 func (e *Engine) Statuses(ctx context.Context) ([]Status, error) {
 	e.mu.Lock()
 	var names []string
@@ -114,7 +119,8 @@ func (e *Engine) Statuses(ctx context.Context) ([]Status, error) {
 	return e.statuses(ctx, names)
 }
 
-// All returns how all projections of the store stand, registered here or not, ordered by name.
+// All returns the status of all projections of the store, registered with this engine or not,
+// ordered by name.
 func (e *Engine) All(ctx context.Context) ([]Status, error) {
 	var names []string
 	for row, err := range e.controls.table.List(ctx, nil) {
@@ -139,7 +145,7 @@ func (e *Engine) statuses(ctx context.Context, names []string) ([]Status, error)
 	return out, nil
 }
 
-// stateOf returns the state of a projection of other processes.
+// stateOf returns the state of a projection that is not registered with this engine.
 func stateOf(ctl *control, partitions []PartitionStatus) (State, error) {
 	for _, p := range partitions {
 		if p.Err != nil {
@@ -155,7 +161,7 @@ func stateOf(ctl *control, partitions []PartitionStatus) (State, error) {
 	return Stopped, nil
 }
 
-// stateTo puts into s what this engine knows.
+// stateTo sets the fields of s that this engine knows.
 func (u *unit) stateTo(s *Status) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -180,7 +186,7 @@ func (u *unit) stateTo(s *Status) {
 	}
 }
 
-// partitionsTo puts into s how the partitions stand.
+// partitionsTo sets Partitions and Position of s.
 func (e *Engine) partitionsTo(ctx context.Context, s *Status, ctl *control) error {
 	for i, name := range subscriptions(s.Name, 0, ctl.partitions()) {
 		cp, err := e.store.Checkpoint(ctx, name)
@@ -203,7 +209,7 @@ func (e *Engine) partitionsTo(ctx context.Context, s *Status, ctl *control) erro
 	return nil
 }
 
-// countTo puts into s how much there is to handle, and what was put aside.
+// countTo sets the fields of s that count events to be handled and parked events.
 func (e *Engine) countTo(ctx context.Context, s *Status, u *unit) error {
 	head, err := e.store.LastPosition(ctx)
 	if err != nil {
@@ -243,7 +249,8 @@ func (e *Engine) countTo(ctx context.Context, s *Status, u *unit) error {
 	return nil
 }
 
-// filterOf returns what a projection selects: as it says itself, or as its checkpoint does.
+// filterOf returns the filter of a projection: that of the registered one, else the one stored with
+// a checkpoint.
 func (e *Engine) filterOf(ctx context.Context, s *Status, u *unit) (event.Filter, error) {
 	if u != nil {
 		return u.p.filter, nil

@@ -10,11 +10,20 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// step makes the step that the control row asks for, or returns nil if there is none to make here. Every engine
-// makes steps; the first commit wins, and what a crash leaves is gone on with by the next.
+// step makes the step that the control row asks for. It returns nil if it has made it, or if there
+// is none that this engine can make: a rebuild takes an engine with the right version of the
+// handlers. All engines try; the first commit succeeds and changes the row. After a crash another
+// engine, or the next that starts, makes the step.
+//
+//	Rebuilding              remove the rows, set the checkpoints to From
+//	Frozen                  align: find Upto
+//	Aligning                wait until Upto is handled, then finish
+//	Next, no NextVersion    choose the version of this engine's handlers
+//	Next, To set            wait until To is handled, then finish
+//	Next                    wait until the new tables have nearly caught up, then freeze
 func (g *generation) step(ctx context.Context) error {
 	ctl := &g.ctl
-	mine := ctl.NextVersion == g.u.p.version // the rebuild is one with these handlers
+	mine := ctl.NextVersion == g.u.p.version // the rebuild is for the handlers of this engine
 	switch {
 	case ctl.Rebuilding && (mine || ctl.NextVersion == 0 && g.u.p.version >= ctl.Version):
 		return g.u.rebuildInPlace(ctx)
@@ -32,10 +41,10 @@ func (g *generation) step(ctx context.Context) error {
 	return nil
 }
 
-// freeze stops everything when the tables that are being built show nearly what the others do, so that what
-// is left is little.
+// freeze sets Frozen when the new tables have nearly caught up with the present ones, so that
+// little is left for Aligning.
 func (g *generation) freeze(ctx context.Context) error {
-	for range 2 { // the first wait may take hours, in which much comes
+	for range 2 { // many events may be appended during the first wait, which may take hours
 		_, live, err := g.greatest(ctx, 0)
 		if err != nil {
 			return err
@@ -47,7 +56,8 @@ func (g *generation) freeze(ctx context.Context) error {
 	return g.commit(ctx, mainstem.NewBatch(), func(c *control) { c.Frozen = true })
 }
 
-// await waits until all subscriptions of a set have handled what they select up to p.
+// await waits until all subscriptions that build a version, or that write the tables that are read
+// if build is 0, have handled the events up to p.
 func (g *generation) await(ctx context.Context, build int, p mainstem.Position) error {
 	for _, name := range subscriptions(g.u.p.name, build, g.ctl.partitions()) {
 		if err := g.u.e.store.WaitFor(ctx, name, p); err != nil {
@@ -57,7 +67,8 @@ func (g *generation) await(ctx context.Context, build int, p mainstem.Position) 
 	return nil
 }
 
-// greatest returns the greatest checkpoint of a set, and the names of those subscriptions that have none.
+// greatest returns the greatest checkpoint of the same subscriptions. Those without a checkpoint
+// count as at the beginning, and are returned too.
 func (g *generation) greatest(ctx context.Context, build int) (missing []string, p mainstem.Position, err error) {
 	for _, name := range subscriptions(g.u.p.name, build, g.ctl.partitions()) {
 		cp, err := g.u.e.store.Checkpoint(ctx, name)
@@ -75,10 +86,12 @@ func (g *generation) greatest(ctx context.Context, build int) (missing []string,
 	return missing, p, nil
 }
 
-// align lets everything go on up to the greatest checkpoint. Since nothing has moved while the row said
-// Frozen, no partition is beyond it.
+// align sets Aligning, up to the greatest checkpoint. No checkpoint moves while the row is Frozen,
+// since commits depend on the row; so no partition is beyond that position. It also writes the
+// checkpoints that are missing.
 func (g *generation) align(ctx context.Context) error {
-	handled, err := g.fence(ctx) // before the checkpoints are read: a target may be ahead of them
+	// The target is fenced before the checkpoints are read, because it may be ahead of them.
+	handled, err := g.fence(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,7 +118,7 @@ func (g *generation) align(ctx context.Context) error {
 	return g.commit(ctx, b, func(c *control) { c.Frozen, c.Aligning, c.Upto = false, true, upto })
 }
 
-// finishAligned ends an alignment: with the new number of partitions, and the new tables.
+// finishAligned waits until everything up to Upto is handled and finishes the change.
 func (g *generation) finishAligned(ctx context.Context) error {
 	if err := g.await(ctx, g.ctl.Next, g.ctl.Upto); err != nil {
 		return err
@@ -113,7 +126,8 @@ func (g *generation) finishAligned(ctx context.Context) error {
 	return g.finish(ctx, g.ctl.Upto)
 }
 
-// finishBuilt ends a rebuild up to a position: the tables show what was there then, and the projection is paused.
+// finishBuilt waits until the new tables have everything up to To and finishes the rebuild, after
+// which the projection is paused.
 func (g *generation) finishBuilt(ctx context.Context) error {
 	if err := g.await(ctx, g.ctl.Next, g.ctl.To); err != nil {
 		return err
@@ -121,8 +135,8 @@ func (g *generation) finishBuilt(ctx context.Context) error {
 	return g.finish(ctx, g.ctl.To)
 }
 
-// finish replaces the checkpoints by as many as are asked for, all at one position, and the tables by those that
-// were built, in one commit.
+// finish makes the last step of a change in one commit: as many checkpoints as requested, all at
+// one position, and the aliases point to the new tables, if there are any.
 func (g *generation) finish(ctx context.Context, at mainstem.Position) error {
 	b := mainstem.NewBatch()
 	e, ctl, name := g.u.e, &g.ctl, g.u.p.name
@@ -142,7 +156,8 @@ func (g *generation) finish(ctx context.Context, at mainstem.Position) error {
 	})
 }
 
-// replaceCheckpoints makes the checkpoints of a projection those that it will have after a change, at one position.
+// replaceCheckpoints adds to b the checkpoints that a projection has after a change, all at one
+// position, and the removal of the others.
 func (e *Engine) replaceCheckpoints(b *mainstem.Batch, name string, ctl *control, at mainstem.Position) {
 	next := subscriptions(name, 0, ctl.then())
 	gone := subscriptions(name, 0, ctl.partitions())
@@ -159,17 +174,19 @@ func (e *Engine) replaceCheckpoints(b *mainstem.Batch, name string, ctl *control
 	}
 }
 
-// replaced notes in the row that the checkpoints were replaced.
+// replaced records in the row that the checkpoints were replaced, which ends the change of
+// partitions.
 func (c *control) replaced() {
 	c.Partitions, c.Resize, c.Aligning, c.Frozen, c.Upto = c.then(), 0, false, false, 0
 	c.Epoch++
 }
 
-// abandon notes that no tables are being built.
+// abandon records in the row that no tables are being built.
 func (c *control) abandon() { c.Next, c.NextVersion, c.From, c.To, c.Keep = 0, 0, 0, 0, 0 }
 
-// rebuildInPlace removes what the projection has written, and lets it handle all events again. Only one
-// engine at a time does that: what it removes must not be what is written after.
+// rebuildInPlace removes the rows of the projection and moves its checkpoints back, if the row is
+// still Rebuilding when it is this engine's turn. Only one engine at a time may do that, since it
+// would remove what is written afterwards; a lease ensures that.
 func (u *unit) rebuildInPlace(ctx context.Context) error {
 	k, err := u.e.keeper(ctx)
 	if err != nil {
@@ -196,6 +213,7 @@ func (u *unit) rebuildInPlace(ctx context.Context) error {
 	}
 }
 
+// clear removes the rows and commits the end of the rebuild, while the engine holds the lease l.
 func (u *unit) clear(ctx context.Context, l *lease.Lease) error {
 	clearing, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -7,70 +7,79 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Target is a database beside the log that a projection writes: readmodel/pg has one. A target that commits
-// together with the log needs nothing else to be exact. Any other commits first what the handlers wrote, together with the
-// position of the newest event that they handled; the checkpoint in the log follows. Events up to that position are not
-// handled again, whatever became of the checkpoint. A Target is safe for concurrent use.
+// Target is a database beside the log that a projection writes to; package readmodel/pg has one.
+//
+// A target that commits in one transaction with the log is exactly-once without further measures.
+// Any other target first commits what the handlers wrote, together with the position of the newest
+// event that they handled; the commit of the checkpoint in the log follows. After a crash between
+// the two, events up to the target's position are not handled again. A Target is safe for
+// concurrent use.
 type Target interface {
-	// Open returns what a subscription writes through. It is called before the subscription begins, and again after
-	// failures; then the projection looks whether it may go on. So one that was opened before [Target.Fence] or
-	// [Target.Reset] was called, and is used after, belongs to a program that has not seen why.
+	// Open returns the output of a subscription. It is called before the subscription begins and
+	// before events are handled again. After each call the control row is read: so an Output that
+	// was opened before a call of Fence or Reset, and used after it, belongs to a program that has
+	// not seen the change of the row yet.
 	Open(ctx context.Context, s Source) (Output, error)
-	// Fence ends every Output of the projection that was opened before: nothing of it is committed once Fence has
-	// returned. It returns the greatest position up to which a subscription of the projection has handled events there.
+	// Fence invalidates every Output of the projection that was opened before: after Fence has
+	// returned none of them commits. It returns the greatest position up to which a subscription of
+	// the projection has handled events in the target.
 	Fence(ctx context.Context, s Source) (mainstem.Position, error)
-	// Reset is Fence that forgets the positions: what the projection has written is about to be removed.
+	// Reset is Fence, and forgets the positions, because everything that the projection has written
+	// is about to be removed.
 	Reset(ctx context.Context, s Source) error
 }
 
-// Source says whose events a [Target] gets.
+// Source identifies the projection, and the subscription, that a [Target] is opened for.
 type Source struct {
 	Store        *event.Store
 	Projection   string
-	Subscription string // of the projection: one for each partition. Empty for Fence and Reset
+	Subscription string // one for each partition; empty for Fence and Reset
 }
 
-// Output is what one subscription of a projection writes through, one commit after the other.
+// Output is how one subscription of a projection writes to a target, one commit after the other.
 type Output interface {
-	// Begin begins the commit of some events.
+	// Begin begins the transaction of one commit.
 	Begin(ctx context.Context) (Transaction, error)
 }
 
-// Transaction is what becomes one commit of a [Target].
+// Transaction is one commit of a [Target].
 type Transaction interface {
-	// Handled is the position up to which events have taken effect already.
+	// Handled returns the position up to which events are handled in the target already.
 	Handled() mainstem.Position
-	// Prepare is called when the handlers have returned, with the batch that they wrote to. Its error is like one of theirs.
+	// Prepare is called when the handlers have returned, with the batch that they wrote into. Its
+	// error is treated like one of a handler.
 	Prepare(ctx context.Context, b *mainstem.Batch) error
-	// Commit commits what the handlers wrote, as of the event at upto, and b, in which the checkpoint is. Its errors are like
-	// those of the Commit of a log. It may be called again after one that leaves b to be tried again.
+	// Commit commits what the handlers wrote, with the position upto of the newest event, and b,
+	// which has the checkpoint. Its errors have the meaning of those of the log's Commit; it is
+	// called again with the same b in the same cases.
 	Commit(ctx context.Context, b *mainstem.Batch, upto mainstem.Position) (mainstem.Receipt, error)
 }
 
-// WithTarget says that the projection writes the database t, and returns p. A projection with a target runs in
-// an [Engine], in partitions too. It is rebuilt in place, by its Clear; beside its tables, live and inline it is not.
+// WithTarget makes the projection write to the database t, and returns p. Such a projection runs in
+// an [Engine], also in partitions, and is rebuilt in place by its Clear. It cannot be live or
+// inline, or be built beside.
 func (p *Projection) WithTarget(t Target) *Projection {
 	p.target = t
 	return p
 }
 
-// Transaction returns the transaction of the projection's target that belongs to the commit, nil if it has no target. What
-// writes the target gets at it by this.
+// Transaction returns the transaction of the projection's target for this commit, or nil if it has
+// no target.
 func (tx *Tx) Transaction() Transaction { return tx.target }
 
-// prepared is a transaction, and the position of the newest event in it.
+// prepared is a transaction and the position of its newest event.
 type prepared struct {
 	transaction Transaction
 	upto        mainstem.Position
 }
 
-// source describes the projection to its target.
+// source returns the Source of the projection for a subscription, which may be empty.
 func (u *unit) source(subscription string) Source {
 	return Source{Store: u.e.store, Projection: u.p.name, Subscription: subscription}
 }
 
-// open opens what the part writes through. The control row is to be read after that: what changes it fences the
-// target afterwards.
+// open opens the output of the part, if there is a target. The control row must be read after that:
+// a change of the row fences the target afterwards.
 func (p *part) open(ctx context.Context) (err error) {
 	if p.u.p.target != nil {
 		p.output, err = p.u.p.target.Open(ctx, p.u.source(p.name))
@@ -78,7 +87,8 @@ func (p *part) open(ctx context.Context) (err error) {
 	return err
 }
 
-// begin begins the commit of events in the target, if there is one, and returns those that are not handled yet.
+// begin begins the transaction of a commit, if there is a target, and returns the events that the
+// target has not handled yet.
 func (p *part) begin(ctx context.Context, tx *Tx, evs []event.Recorded) ([]event.Recorded, error) {
 	if p.output == nil {
 		return evs, nil
@@ -95,7 +105,7 @@ func (p *part) begin(ctx context.Context, tx *Tx, evs []event.Recorded) ([]event
 	return evs, nil
 }
 
-// fence ends what was opened of the target before, and returns the greatest position that it has.
+// fence fences the target, if there is one, and returns the greatest position that it has.
 func (g *generation) fence(ctx context.Context) (mainstem.Position, error) {
 	if g.u.p.target == nil {
 		return 0, nil
@@ -103,7 +113,7 @@ func (g *generation) fence(ctx context.Context) (mainstem.Position, error) {
 	return g.u.p.target.Fence(ctx, g.u.source(""))
 }
 
-// reset makes the target forget what the projection has handled.
+// reset resets the target, if there is one.
 func (u *unit) reset(ctx context.Context) error {
 	if u.p.target == nil {
 		return nil

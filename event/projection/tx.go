@@ -10,22 +10,27 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Tx is what one commit of a projection reads and writes. Reading sees what was written through it
-// before, and makes the commit depend on what was read: if somebody else has changed it meanwhile, the
-// events are handled again. So no update is lost, neither within a commit of many events nor
-// between projections that change one row. It belongs to the call of the handler.
+// Tx is what one commit of a projection reads and writes. A read sees what was written through the
+// same Tx before, and makes the commit depend on the row: if another writer has changed it
+// meanwhile, the commit fails and the events are handled again. So no update is lost, neither
+// within a commit of many events nor between projections that change the same row. A Tx is valid
+// during the call of the handler, and for its goroutine only.
+//
+// Rows are kept in memory until flush. Each row is read at most once and written at most once,
+// whatever number of events of the commit change it.
 type Tx struct {
 	batch    *mainstem.Batch
-	shared   bool           // the batch held writes before; they are seen too
-	rows     []row          // in the order in which they were touched first
-	byKey    map[rowKey]row // the same, if there are many; else nil
-	version  int            // of the tables
-	building bool           // it is not the version that is read
-	tables   []Versioned    // the projection's own
+	shared   bool           // the batch had writes before, which reads see too
+	rows     []row          // that were read or written, in the order of the first use
+	byKey    map[rowKey]row // the same rows, if there are more than searched; else nil
+	version  int            // of the tables that it writes
+	building bool           // version is not the one that is read
+	tables   []Versioned    // the projection's, of WithTables
 	target   Transaction    // nil if the projection has no target
 }
 
-// tableOf returns the version of a model that tx writes.
+// tableOf returns the table of a model that tx writes. The error is Invalid for an alias that the
+// projection has not declared, and for a table without versions while tables are built beside.
 func tableOf[T any](tx *Tx, m readmodel.Model[T]) (*readmodel.Table[T], error) {
 	const op = "projection"
 	a, versions := m.(*readmodel.Alias[T])
@@ -40,47 +45,50 @@ func tableOf[T any](tx *Tx, m readmodel.Model[T]) (*readmodel.Table[T], error) {
 	return t, err
 }
 
+// rowKey identifies a row: the space of its table and its key.
 type rowKey struct{ space, key string }
 
-// row is a row of a table that was touched.
+// row is a typedRow of any type.
 type row interface {
-	is(space, key string) bool
-	index(rows map[rowKey]row)
-	expect(b *mainstem.Batch) // adds the condition that what was read is still that
-	write(ctx context.Context, b *mainstem.Batch) error
+	is(space, key string) bool                          // whether it is the row with this space and key
+	index(rows map[rowKey]row)                          // adds the row to rows
+	expect(b *mainstem.Batch)                           // adds the condition that the row is as it was read
+	write(ctx context.Context, b *mainstem.Batch) error // adds the write, if the row was changed
 }
 
-// typedRow is a row of a table of T.
+// typedRow is a row of a table of T, with its state as of now in the Tx.
 type typedRow[T any] struct {
 	table   *readmodel.Table[T]
 	key     string
-	value   T
-	live    bool
-	changed bool
-	pending bool         // value and live are those of a write that the batch held before
-	read    bool         // it was read, as of
-	was     kv.Condition // this
+	value   T            // valid if live
+	live    bool         // the row exists
+	changed bool         // it was put or deleted through the Tx
+	pending bool         // value and live come from a write that the batch had before
+	read    bool         // it was read from the table; was is then valid
+	was     kv.Condition // that the row is as it was read
 }
 
+// newTx returns a Tx for a batch without writes.
 func newTx(b *mainstem.Batch) *Tx { return &Tx{batch: b} }
 
-// newTxOn returns a Tx that sees what the batch holds already.
+// newTxOn returns a Tx that sees the writes that b has already.
 func newTxOn(b *mainstem.Batch) *Tx { return &Tx{batch: b, shared: b.Len() > 0} }
 
-// as makes tx the one of a projection, of a version of its tables; building if it is not the one that is read.
+// as makes tx read and write for a projection and a version of its tables; building is true if that
+// is not the version that is read.
 func (tx *Tx) as(p *Projection, version int, building bool) *Tx {
 	tx.version, tx.building, tx.tables = version, building, p.tables
 	return tx
 }
 
-// Batch returns the batch of the commit, for writes of other kinds: they are not seen by
-// reading through tx, and precede what is written through it.
+// Batch returns the batch of the commit, for other writes. Reads through tx may not see them. They
+// precede the writes through tx.
 func (tx *Tx) Batch() *mainstem.Batch { return tx.batch }
 
-// searched is how many rows are searched one by one; more are found by a map.
+// searched is the number of rows up to which find searches a slice; for more rows there is a map.
 const searched = 8
 
-// find returns the row if it was touched, else nil.
+// find returns the row if it was used before, else nil.
 func (tx *Tx) find(space, key string) row {
 	if tx.byKey != nil {
 		return tx.byKey[rowKey{space, key}]
@@ -93,6 +101,7 @@ func (tx *Tx) find(space, key string) row {
 	return nil
 }
 
+// add adds a row that was not used before.
 func (tx *Tx) add(space, key string, r row) {
 	tx.rows = append(tx.rows, r)
 	switch {
@@ -106,6 +115,7 @@ func (tx *Tx) add(space, key string, r row) {
 	}
 }
 
+// rowOf returns the row of a table with a key, which it adds if it was not used before.
 func rowOf[T any](tx *Tx, table *readmodel.Table[T], key string) *typedRow[T] {
 	space := table.Bucket().Space()
 	if r, ok := tx.find(space, key).(*typedRow[T]); ok {
@@ -116,7 +126,8 @@ func rowOf[T any](tx *Tx, table *readmodel.Table[T], key string) *typedRow[T] {
 	return r
 }
 
-// Get returns the row of a model with a key as of now in tx, or NotFound. The commit depends on it.
+// Get returns the row of a model with a key, including earlier changes through tx, or NotFound. The
+// commit depends on the row.
 func Get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string) (T, error) {
 	r, err := get(ctx, tx, model, key)
 	if err == nil && !r.live {
@@ -129,7 +140,7 @@ func Get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key strin
 	return r.value, nil
 }
 
-// get returns the row of a model with a key, read, which need not be live.
+// get returns the row of a model with a key after it was read. It need not exist.
 func get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string) (*typedRow[T], error) {
 	table, err := tableOf(tx, model)
 	if err != nil {
@@ -142,8 +153,8 @@ func get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key strin
 	return r, r.load(ctx, tx)
 }
 
-// load reads the row: from the batch if that writes it already, else from the table. After an error
-// it counts as not read.
+// load reads the row: from the batch if an earlier write of the batch changes it, else from the
+// table. After an error the row counts as not read.
 func (r *typedRow[T]) load(ctx context.Context, tx *Tx) (err error) {
 	bucket := r.table.Bucket()
 	if tx.shared {
@@ -165,7 +176,9 @@ func (r *typedRow[T]) load(ctx context.Context, tx *Tx) (err error) {
 	return nil
 }
 
-// Put adds a row to a model, or replaces the one with its key.
+// Put adds a row to a model, or replaces the one with its key. The commit does not depend on the
+// old row, unless it was read through tx or the table has indexes. An invalid model fails the
+// batch.
 func Put[T any](tx *Tx, model readmodel.Model[T], v T) {
 	table, err := tableOf(tx, model)
 	if err != nil {
@@ -176,7 +189,8 @@ func Put[T any](tx *Tx, model readmodel.Model[T], v T) {
 	r.value, r.live, r.changed = v, true, true
 }
 
-// Delete removes the row of a model with a key. One that is not there is no error.
+// Delete removes the row of a model with a key, if there is one. As for Put, the commit does not
+// depend on the old row. An invalid model fails the batch.
 func Delete[T any](tx *Tx, model readmodel.Model[T], key string) {
 	table, err := tableOf(tx, model)
 	if err != nil {
@@ -188,8 +202,9 @@ func Delete[T any](tx *Tx, model readmodel.Model[T], key string) {
 	r.value, r.live, r.changed = none, false, true
 }
 
-// Modify replaces the row of a model with a key by what change returns for it; for the zero T and
-// false if there is none.
+// Modify reads the row of a model with a key and replaces it by the result of change. If there is
+// no row, old is the zero T and found is false. The result must have the same key. The commit
+// depends on the row.
 func Modify[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string, change func(old T, found bool) (T, error)) error {
 	r, err := get(ctx, tx, model, key)
 	if err != nil {
@@ -202,19 +217,20 @@ func Modify[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key st
 	if got := model.Key(v); got != key {
 		return mainstem.Refusef(mainstem.KindInvalid, "projection", "the row %.60q of %T was given the key %.60q", key, v, got)
 	}
-	// change may have used tx, but rows stay where they are.
+	// change may have used tx, but r is still the row of tx: rows are pointers.
 	r.value, r.live, r.changed = v, true, true
 	return nil
 }
 
-// expect makes b depend on what was read.
+// expect makes b depend on all rows that were read.
 func (tx *Tx) expect(b *mainstem.Batch) {
 	for _, r := range tx.rows {
 		r.expect(b)
 	}
 }
 
-// flush writes what became of the rows into the batch. A table with indexes reads for that what a row was.
+// flush adds the conditions and writes of all rows to the batch. For a table with indexes the write
+// reads the old row.
 func (tx *Tx) flush(ctx context.Context) error {
 	for _, r := range tx.rows {
 		r.expect(tx.batch)

@@ -55,7 +55,7 @@ func newUnit(e *Engine, p *Projection, opts *event.SubscribeOptions) *unit {
 	return &unit{e: e, p: p, opts: opts, woken: make(chan struct{}, 1), leaving: make(chan struct{})}
 }
 
-// leave tells the goroutines of the unit to finish their commits and to end.
+// leave signals the goroutines of the unit to finish their commits and to end.
 func (u *unit) leave() { u.left.Do(func() { close(u.leaving) }) }
 
 // set sets the state of the unit.

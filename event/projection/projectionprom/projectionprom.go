@@ -1,17 +1,30 @@
-// Package projectionprom shows the projections of an engine to Prometheus.
+// Package projectionprom provides Prometheus metrics of the projections of an engine.
 //
 //	engine, err := projection.Open(store, types, nil)
 //	registry.MustRegister(projectionprom.New(engine, nil))
 //
-// Each scrape asks the engine for [projection.Engine.Statuses]; nothing is counted between. With the
-// label projection come mainstem_projection_position, _behind (positions), _lag (events, counted up to
-// [projection.MaxLag]), _parked, _handled_total, _seconds_total, _faults_total and _dropped_total;
-// mainstem_projection_state has the label state too, and is 1 for the one it is in. What is counted in
-// events and seconds is that of this process; position and lag are the same in all.
+// Each scrape calls [projection.Engine.Statuses]; nothing is counted in between.
+//
+// # Metrics
+//
+// All have the label projection:
+//
+//	mainstem_projection_position       everything up to this position is handled
+//	mainstem_projection_behind         positions from there to the newest record of the store
+//	mainstem_projection_lag            events to be handled, counted up to [projection.MaxLag]
+//	mainstem_projection_parked         parked events, counted up to the same limit
+//	mainstem_projection_handled_total  events that this process has handled
+//	mainstem_projection_seconds_total  time of the handlers of this process
+//	mainstem_projection_faults_total   failures in this process
+//	mainstem_projection_dropped_total  events that a live projection has left out in this process
+//	mainstem_projection_state{state}   1 for the state in this process
+//
+// position, behind, lag and parked are the same in all processes.
 //
 // # Concurrency
 //
-// A Collector is safe for concurrent use. A scrape reads the events that lag: give it the time.
+// A Collector is safe for concurrent use. A scrape reads the events that are to be handled, to
+// count them; [Options.Timeout] bounds it.
 //
 //snippet:import "github.com/prometheus/client_golang/prometheus"
 //snippet:var registry *prometheus.Registry
@@ -30,7 +43,7 @@ import (
 
 // Options configure a [Collector]; nil and zero fields mean the defaults.
 type Options struct {
-	// Timeout is how long one scrape may take: after it, the scrape fails. Default 5 s.
+	// Timeout bounds one scrape; a scrape that takes longer fails. Default 5 s.
 	Timeout time.Duration
 }
 
@@ -40,7 +53,8 @@ type Collector struct {
 	timeout time.Duration
 }
 
-// New returns a collector of what an engine runs. It needs no end: it does nothing between scrapes.
+// New returns a collector of the projections of an engine. It has no goroutines and need not be
+// closed.
 func New(engine *projection.Engine, o *Options) *Collector {
 	c := &Collector{engine: engine, timeout: 5 * time.Second}
 	if o != nil && o.Timeout > 0 {
@@ -49,7 +63,7 @@ func New(engine *projection.Engine, o *Options) *Collector {
 	return c
 }
 
-// metric is a number of a status.
+// metric is a metric whose value is a number of a status.
 type metric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
