@@ -10,21 +10,26 @@ import (
 	"github.com/mainstemdev/mainstem/event/internal/inlineset"
 )
 
-// How the tables of a projection that is On are built anew beside those that are read, which stay complete:
+// This file rebuilds the tables of an inline projection that is On beside those that are read,
+// which stay complete:
 //
-//  1. One commit puts the version of the new tables into the set and the control row. Appends go on and write the old ones.
+//  1. One commit puts the version of the new tables into the set and the control row. Appends
+//     continue to write the old tables.
 //  2. A subscription, NAME@vn, handles all events into the new tables, as in inlinebuild.go.
 //  3. When it has caught up, appends are held, and it handles the rest.
-//  4. One commit lets appends write both, in their own commits. From here on nothing but appends writes the new tables.
-//  5. One commit lets the names stand for the new tables, which are all that appends write from then on.
+//  4. One commit lets appends write both tables. From then on only appends write the new tables,
+//     and the subscription's checkpoint is deleted.
+//  5. One commit points the aliases to the new tables. From then on appends write only these.
 //
-// Handlers of another version are those of other programs: none can write both. Then step 5 follows step 3, and from it on the
-// programs of the old version are refused.
+// If the handlers have another version, no program can write both tables. Then step 5 follows step
+// 3 directly, and programs with the old version are refused from then on.
 //
-// A crash leaves one of these states. In each the old tables are complete, or appends are held; any process with handlers of
-// the version of the new tables goes on, also an append that is held.
+// After a crash the projection is in one of these states. In each of them the old tables are
+// complete, or appends are held. Any process with the handlers of the new tables continues, also in
+// an append that is held.
 
-// beginBeside is step 1, unless it was made. A rebuild by an older version is given up.
+// beginBeside makes step 1, unless a rebuild to the same version is under way. A rebuild to an
+// older version is given up.
 func (s *InlineStore) beginBeside(ctx context.Context, p *Projection) error {
 	for {
 		at, err := s.read(ctx, p.name)
@@ -53,7 +58,8 @@ func (s *InlineStore) beginBeside(ctx context.Context, p *Projection) error {
 	}
 }
 
-// buildBeside is steps 2 to 4. If a handler cannot handle an event, the new tables are given up: all goes on as it was.
+// buildBeside makes the steps 2 to 4. If a handler cannot handle an event, the new tables are given
+// up, and the projection is as before.
 func (s *InlineStore) buildBeside(ctx context.Context, p *Projection, at inlineAt) error {
 	err := s.catchUp(ctx, p, at)
 	var poison *event.PoisonError
@@ -63,7 +69,7 @@ func (s *InlineStore) buildBeside(ctx context.Context, p *Projection, at inlineA
 	return err
 }
 
-// giveUp ends a rebuild, unless it is another than at says.
+// giveUp ends the rebuild that was describes, if it is still under way.
 func (s *InlineStore) giveUp(ctx context.Context, was *inlineAt) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unholdTimeout)
 	defer cancel()
@@ -85,7 +91,8 @@ func (s *InlineStore) giveUp(ctx context.Context, was *inlineAt) {
 	}
 }
 
-// abandonTo gives up the tables that are built beside, if any.
+// abandonTo deletes the checkpoint of the tables that are built beside, if there are any, and
+// schedules the removal of the tables, as part of b.
 func (s *InlineStore) abandonTo(b *mainstem.Batch, at *inlineAt) {
 	if at.entry.Next == 0 {
 		return
@@ -94,7 +101,8 @@ func (s *InlineStore) abandonTo(b *mainstem.Batch, at *inlineAt) {
 	s.controls.leaveTo(b, at.entry.Name, at.ctl.Tables, at.entry.Next, 0)
 }
 
-// both is the end of step 3: everything up to since is handled, and appends are held.
+// both is step 4, or step 5 if the versions differ: everything up to since is handled, and appends
+// are held.
 func (s *InlineStore) both(ctx context.Context, p *Projection, held inlineAt, since mainstem.Position) error {
 	if held.entry.Version != p.version {
 		return s.replace(ctx, p, held, since)
@@ -102,15 +110,15 @@ func (s *InlineStore) both(ctx context.Context, p *Projection, held inlineAt, si
 	e := held.entry
 	e.NextState, e.NextSince = inlineset.On, since
 	_, err := s.change(ctx, held, p.name, held.ctl, held.set.With(e), func(b *mainstem.Batch) {
-		s.store.DeleteCheckpointTo(b, setName(p.name, e.Next)) // the commits of the events are the checkpoint now
+		s.store.DeleteCheckpointTo(b, setName(p.name, e.Next)) // the commits of the events take its place
 	})
 	if err == nil {
-		err = errChanged // the next step is to be decided
+		err = errChanged // the next step must be decided
 	}
 	return err
 }
 
-// replace is step 5. since is the position up to which events were handled before appends wrote the new tables.
+// replace is step 5. since is the position after which appends have written the new tables.
 func (s *InlineStore) replace(ctx context.Context, p *Projection, at inlineAt, since mainstem.Position) error {
 	on := inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.On, Since: since, Build: at.entry.Next}
 	ctl := at.ctl

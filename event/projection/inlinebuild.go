@@ -15,22 +15,33 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// How a projection becomes part of the appends, so that every event is handled once:
+// This file switches an inline projection on, so that every event is handled exactly once: by a
+// subscription up to a position of the log, and by the appends after it. The steps:
 //
-//  1. A subscription handles the events that are there, from the checkpoint of the projection, while others
-//     append without it. Its commits depend on the control row, so those of an engine, or of another
-//     process that does the same, and its own exclude each other.
-//  2. When it has caught up, the set of the store gets the projection as Holding. Every append depends on the
-//     revision of the set, so from this commit on none succeeds that does not know of it.
-//  3. The subscription handles what was appended before that commit. Nothing comes after.
-//  4. One commit makes the projection On, and its control row inline, which ends every subscription of it. Appends
-//     call it from then on.
+//  1. Catch up. A subscription handles the stored events, from the checkpoint of the projection,
+//     while programs append without it. Its commits are conditional on the checkpoint and on the
+//     control row, as those of an engine are. So each event takes effect once, even if an engine or
+//     another process does the same.
+//  2. Hold. When few events are left, the set of the store gets the projection as Holding. Every
+//     append is conditional on the version of the control record that has the set (see package
+//     inlineset), so none that was built before succeeds after this commit.
+//  3. Finish. The subscription handles the events that were appended before step 2. No others can
+//     come.
+//  4. Switch. One commit makes the projection On in the set, marks its control row as inline, which
+//     ends all its subscriptions, and deletes its checkpoint. From then on appends call it.
 //
-// A crash leaves the projection in one of these states, and the next process that opens the store, or that appends with the
-// projection and finds it Holding, goes on. All steps may be done by several processes at a time: each commit depends on
-// the revisions that it was decided on. How one that is On is built anew beside is in inlinebeside.go.
+// Step 1 before step 2 keeps the hold short. Step 3 between 2 and 4 leaves no event out.
+//
+// After a crash the projection is in one of these states. The next process that opens the store
+// with the projection continues, and so does an append that finds it Holding. Several processes may
+// make the steps at the same time: each commit is conditional on the control row and the set that
+// it was decided on, and errChanged makes the others decide again.
+//
+// A rebuild in place is the same with a beginning: take the projection out of the appends
+// (Building), remove its rows under a claim, set the checkpoint to 0, and go to step 1. The rebuild
+// beside is in inlinebeside.go.
 
-// bring makes p part of the appends, unless it is.
+// bring makes the steps for p until it is part of the appends.
 func (s *InlineStore) bring(ctx context.Context, p *Projection) error {
 	pause := backoff.Policy{First: afterInlineConflict.First, Max: afterInlineConflict.Max, Jitter: 1}
 	for try := 1; ; try++ {
@@ -44,30 +55,33 @@ func (s *InlineStore) bring(ctx context.Context, p *Projection) error {
 	}
 }
 
-// errChanged says that another process has changed what a step was decided on.
+// errChanged reports that another process has changed the state that a step was decided on. The
+// next step must be decided again.
 var errChanged = errors.New("the state of the projection has changed meanwhile")
 
-// inlineAt is how a projection stands, and what a commit that changes that depends on.
+// inlineAt is the state of a projection as it was read. Commits that change it are conditional on
+// set and is.
 type inlineAt struct {
 	set   inlineset.Set
 	entry inlineset.Entry // zero if it is not in the set
 	ctl   control
-	is    kv.Condition // of ctl
-	found bool         // there is a control row
+	is    kv.Condition // that the control row is ctl
+	found bool         // the control row exists
 }
 
-// read returns how the projection called name stands.
+// read returns the state of the projection called name.
 func (s *InlineStore) read(ctx context.Context, name string) (at inlineAt, err error) {
 	if at.ctl, at.is, at.found, err = s.controls.get(ctx, name); err != nil {
 		return at, err
 	}
-	// The set is read last: what a commit changes depends on both.
+	// A commit depends on both, so it conflicts if one has changed between the reads.
 	at.set, err = s.set(ctx)
 	at.entry = at.set.Find(name)
 	return at, err
 }
 
-// set returns the set of the store, in the form that appends depend on.
+// set returns the set of the store. It first converts a set in the old form, on which appends do
+// not depend.
 func (s *InlineStore) set(ctx context.Context) (inlineset.Set, error) {
 	log, store := s.store.Log(), s.store.Name()
 	for {
@@ -83,7 +97,8 @@ func (s *InlineStore) set(ctx context.Context) (inlineset.Set, error) {
 	}
 }
 
-// change commits another control row and set, on condition that both are as in at.
+// change commits a new control row and new entries of the set, with the writes of more, on
+// condition that the row and the set are those of at. After a conflict it returns errChanged.
 func (s *InlineStore) change(ctx context.Context, at inlineAt, name string, ctl control, entries []inlineset.Entry, more func(b *mainstem.Batch)) (mainstem.Receipt, error) {
 	b := mainstem.NewBatch()
 	s.controls.table.PutTo(b, name, ctl, at.is)
@@ -102,7 +117,8 @@ func (s *InlineStore) change(ctx context.Context, at inlineAt, name string, ctl 
 	return r, err
 }
 
-// step does the next step for p; done says that there is none left. errChanged means that it is to be decided anew.
+// step makes the next step for p. done is true if none is left; errChanged means that the next step
+// must be decided again.
 func (s *InlineStore) step(ctx context.Context, p *Projection) (done bool, err error) {
 	at, err := s.read(ctx, p.name)
 	if err != nil {
@@ -116,15 +132,15 @@ func (s *InlineStore) step(ctx context.Context, p *Projection) (done bool, err e
 		return false, s.buildBeside(ctx, p, at)
 	case e.State == inlineset.On && e.Version == p.version:
 		return s.unlessStale(ctx, p, &at)
-	case e.State == "" && at.ctl.Inline && !at.ctl.Rebuilding: // the store was dropped, and begins anew
+	case e.State == "" && at.ctl.Inline && !at.ctl.Rebuilding: // the store was dropped and created again
 		at.ctl.Inline, at.ctl.Version = false, p.version
 		at.ctl.abandon()
 		_, err = s.change(ctx, at, p.name, at.ctl, at.set.Entries, nil)
 		return false, err
-	case e.State == inlineset.Removing: // by a process that has not finished
+	case e.State == inlineset.Removing: // a process has begun to remove it, and has not finished
 		return false, s.remove(ctx, p.name)
 	case at.ctl.Rebuilding && (e.Version == p.version || e.State == "" && at.ctl.Version == p.version):
-		return false, s.clear(ctx, p, &at) // a rebuild that was not finished
+		return false, s.clear(ctx, p, &at) // a rebuild that has not finished
 	case e.State != "" && e.Version != p.version, at.found && at.ctl.Version != p.version:
 		return s.otherVersion(ctx, p, &at)
 	case at.ctl.partitions() > 1 || at.ctl.Resize > 0 || at.ctl.Frozen || at.ctl.Aligning || at.ctl.Next > 0 || at.ctl.Rebuilding:
@@ -139,7 +155,8 @@ func (s *InlineStore) step(ctx context.Context, p *Projection) (done bool, err e
 	return false, s.catchUp(ctx, p, at)
 }
 
-// unlessStale is the end of the steps, unless the projection lacks events and is to be rebuilt.
+// unlessStale ends the steps of a projection that is On, unless it is stale and Options.Rebuild
+// says to rebuild it.
 func (s *InlineStore) unlessStale(ctx context.Context, p *Projection, at *inlineAt) (done bool, err error) {
 	bypassed, err := inlineset.Bypassed(ctx, s.store.Log(), s.store.Name())
 	switch {
@@ -156,7 +173,8 @@ func (s *InlineStore) unlessStale(ctx context.Context, p *Projection, at *inline
 	return true, nil
 }
 
-// otherVersion begins a rebuild, if that is asked for and the rows are of an older version.
+// otherVersion begins a rebuild if the rows are of an older version and Options.Rebuild allows it.
+// Otherwise it returns a VersionError.
 func (s *InlineStore) otherVersion(ctx context.Context, p *Projection, at *inlineAt) (done bool, err error) {
 	have := max(at.entry.Version, at.entry.NextVersion, at.ctl.Version)
 	switch {
@@ -166,7 +184,8 @@ func (s *InlineStore) otherVersion(ctx context.Context, p *Projection, at *inlin
 	case have < p.version:
 		return false, s.clear(ctx, p, at)
 	}
-	// The control row may be older than the set: another process may have changed both between the two reads.
+	// The control row and the set are read one after the other. If they do not fit, another process
+	// may have changed both in between.
 	now, err := s.read(ctx, p.name)
 	if err == nil && (now.ctl.Version != at.ctl.Version || now.entry.Version != at.entry.Version || now.entry.NextVersion != at.entry.NextVersion) {
 		err = errChanged
@@ -177,7 +196,7 @@ func (s *InlineStore) otherVersion(ctx context.Context, p *Projection, at *inlin
 	return false, &VersionError{Name: p.name, Have: have, Want: p.version}
 }
 
-// catchUp handles the events that are left, holds the appends, handles the rest and switches p on.
+// catchUp makes the steps 1 to 4, or those of a rebuild beside if one is under way.
 func (s *InlineStore) catchUp(ctx context.Context, p *Projection, at inlineAt) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -207,13 +226,13 @@ func (s *InlineStore) catchUp(ctx context.Context, p *Projection, at inlineAt) e
 	ctl := held.ctl
 	ctl.Version, ctl.Inline = p.version, true
 	_, err = s.change(ctx, held, p.name, ctl, held.set.With(on), func(b *mainstem.Batch) {
-		s.store.DeleteCheckpointTo(b, p.name) // the commits of the events are the checkpoint now
+		s.store.DeleteCheckpointTo(b, p.name) // the commits of the events take its place
 	})
 	return err
 }
 
-// finish handles what was appended before appends were held, ends the subscription, and returns the position up to which
-// everything is handled.
+// finish handles the events that were appended before appends were held, ends the subscription, and
+// returns the position up to which everything is handled.
 func (s *InlineStore) finish(ctx context.Context, sub *event.Subscription) (mainstem.Position, error) {
 	head, err := s.store.Log().Head(ctx)
 	if err == nil {
@@ -225,8 +244,9 @@ func (s *InlineStore) finish(ctx context.Context, sub *event.Subscription) (main
 	return head, err
 }
 
-// unhold lets appends go on without a projection that could not be switched on, as they did before. If it fails, they
-// wait until somebody switches it on or removes it.
+// unhold makes appends continue without a projection that could not be switched on, as they did
+// before it was Holding. If that fails, appends are held until a process switches the projection on
+// or removes it.
 func (s *InlineStore) unhold(ctx context.Context, held inlineAt, before inlineset.Entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unholdTimeout)
 	defer cancel()
@@ -246,12 +266,15 @@ func (s *InlineStore) unhold(ctx context.Context, held inlineAt, before inlinese
 	}
 }
 
+// unholdTimeout bounds unhold and giveUp, which also run after their context has ended.
 const unholdTimeout = 5 * time.Second
 
-// near is how many positions may be left to handle when appends are held.
+// near is the number of positions left to handle at which appends are held.
 const near = 1000
 
-// approach waits until few events are left to handle, or until they turn out to come as fast as they are handled.
+// approach waits until few events are left to handle, or until their number no longer falls,
+// because events are appended as fast as they are handled. before is the number that was left at
+// the last comparison.
 func (s *InlineStore) approach(ctx context.Context, sub *event.Subscription) error {
 	at, before := mainstem.Position(0), mainstem.Position(math.MaxUint64)
 	for {
@@ -270,7 +293,8 @@ func (s *InlineStore) approach(ctx context.Context, sub *event.Subscription) err
 	}
 }
 
-// changedOr returns errChanged if err is the end of a subscription whose control row was changed.
+// changedOr returns errChanged if err is the end of a subscription whose control row or checkpoint
+// was changed by another process, else err.
 func changedOr(ctx context.Context, err error) error {
 	var poison *event.PoisonError
 	switch {
@@ -283,7 +307,7 @@ func changedOr(ctx context.Context, err error) error {
 	return err
 }
 
-// hold makes appends wait for p, unless they do, and returns how it stands then.
+// hold makes appends wait for p, unless they already do, and returns the state after that.
 func (s *InlineStore) hold(ctx context.Context, p *Projection, at inlineAt) (inlineAt, error) {
 	for {
 		now, err := s.read(ctx, p.name)
@@ -312,8 +336,8 @@ func (s *InlineStore) hold(ctx context.Context, p *Projection, at inlineAt) (inl
 	}
 }
 
-// subscribe handles the events that p lacks, as long as its control row is the one in at; changed
-// is called when it finds another.
+// subscribe starts the subscription that handles the events that p lacks, on condition of the
+// control row in at. If it finds another row it calls changed and fails.
 func (s *InlineStore) subscribe(ctx context.Context, p *Projection, at inlineAt, changed context.CancelCauseFunc) (*event.Subscription, error) {
 	opts := &event.SubscribeOptions{
 		Filter: p.filter, Conflicts: conflicts, Logger: s.opts.Logger, Durability: mainstem.OS,
@@ -323,7 +347,7 @@ func (s *InlineStore) subscribe(ctx context.Context, p *Projection, at inlineAt,
 	if beside {
 		name, build = setName(p.name, at.entry.Next), at.entry.Next
 	}
-	var tried mainstem.Position // of the first event that the handler was last called with
+	var tried mainstem.Position // position of the first event of the handler's last call
 	return s.store.SubscribeBatch(ctx, name, opts, func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 		if first := evs[0].Position; first > tried {
 			tried = first
@@ -342,6 +366,7 @@ func (s *InlineStore) subscribe(ctx context.Context, p *Projection, at inlineAt,
 	})
 }
 
+// progress calls Options.Progress, if it is set.
 func (s *InlineStore) progress(ctx context.Context, p *Projection, done mainstem.Position) error {
 	if s.opts.Progress == nil {
 		return nil
@@ -353,17 +378,20 @@ func (s *InlineStore) progress(ctx context.Context, p *Projection, done mainstem
 	return err
 }
 
-// Rebuild handles all events again, with the handlers of this program; others must be of the same version, or fail when it
-// is finished.
+// Rebuild handles all events again with the handlers of this program. Programs with handlers of
+// another version fail when it is finished.
 //
-// A projection with tables ([Projection.WithTables]) is built anew beside those that are read. Appends go on and
-// write those, so readers see them complete; at the end they wait while the last events are handled, then write both,
-// and one commit lets the names stand for the new tables. The old ones stay for [InlineOptions.Keep].
+// A projection with tables ([Projection.WithTables]) is rebuilt beside those that are read. Appends
+// continue to write those, so readers see complete tables. At the end appends are held while the
+// last events are handled, then they write both tables, and one commit points the aliases to the
+// new ones. The old tables are kept for [InlineOptions.Keep].
 //
-// Without tables, what is there is removed first, with its Clear: appends go on without the projection
-// meanwhile, and wait at the end, and readers see its rows gone, and grow.
+// Without tables, the rows are removed first by the projection's Clear. Appends continue without
+// the projection meanwhile, and are held at the end; readers see the rows disappear and come back.
 //
-// If it fails, or the process ends, appends go on, and the next Rebuild or [OpenInline] finishes it.
+// If Rebuild fails or the process ends, appends continue, and the next Rebuild or [OpenInline]
+// finishes it. A projection that is not of this program is NotFound; one without tables and Clear
+// is Invalid.
 func (s *InlineStore) Rebuild(ctx context.Context, name string) error {
 	p := s.projection(name)
 	if p == nil {
@@ -379,7 +407,7 @@ func (s *InlineStore) Rebuild(ctx context.Context, name string) error {
 	return nil
 }
 
-// beginRebuild begins a rebuild beside, if the projection is On and has tables, else in place.
+// beginRebuild begins a rebuild: beside if the projection is On and has tables, else in place.
 func (s *InlineStore) beginRebuild(ctx context.Context, p *Projection) error {
 	if len(p.tables) == 0 {
 		return s.clear(ctx, p, nil)
@@ -394,8 +422,9 @@ func (s *InlineStore) beginRebuild(ctx context.Context, p *Projection) error {
 	return s.clear(ctx, p, nil)
 }
 
-// clear takes p out of the appends, removes what it has written and moves its checkpoint back. One process does
-// that at a time; with decided, only if the projection still stands as that says when its turn comes.
+// clear takes p out of the appends, removes its rows and sets its checkpoint to 0. It waits for the
+// claim, so one process at a time does that. If decided is not nil, clear returns errChanged if the
+// state differs from it when the claim is taken.
 func (s *InlineStore) clear(ctx context.Context, p *Projection, decided *inlineAt) error {
 	if p.clear == nil && len(p.tables) == 0 {
 		return mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no tables and no Clear; see Projection.WithTables and WithClear", p.name)
@@ -434,13 +463,14 @@ func (s *InlineStore) clear(ctx context.Context, p *Projection, decided *inlineA
 	}
 }
 
-// begin makes appends go on without p, and excludes all else that handles its events, by the control row
-// that it returns.
+// begin makes appends continue without p. It excludes everything else that handles the events of p
+// by the control row that it returns.
 func (s *InlineStore) begin(ctx context.Context, p *Projection, decided *inlineAt) (control, error) {
 	for {
 		at, err := s.read(ctx, p.name)
 		began := at.ctl
-		began.Version, began.Rebuilding, began.Inline = p.version, true, true // Inline: no engine removes the rows too
+		// Inline is set so that no engine removes the rows too.
+		began.Version, began.Rebuilding, began.Inline = p.version, true, true
 		switch {
 		case err != nil:
 			return began, err
@@ -459,9 +489,10 @@ func (s *InlineStore) begin(ctx context.Context, p *Projection, decided *inlineA
 	}
 }
 
-// RemoveInline takes a projection out of the appends of a store, for programs that do not have it any more: those that
-// have it fail with an [*event.InlineError] from then on. Its rows stay as they are. An [Engine] with the projection, or
-// [OpenInline], goes on from there. One that the store does not have is NotFound.
+// RemoveInline takes a projection out of the appends of a store, for programs that no longer have
+// it. Programs that have it fail with [*event.InlineError] from then on. Its rows remain. An
+// [Engine] with the projection, or [OpenInline], can continue from there. A projection that the
+// store does not have is NotFound.
 func RemoveInline(ctx context.Context, store *event.Store, name string) error {
 	if store == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "remove inline projection", "the store is nil")
@@ -478,6 +509,9 @@ func RemoveInline(ctx context.Context, store *event.Store, name string) error {
 	}
 }
 
+// remove makes the next step of removing a projection. One that is On takes two: Removing, which
+// holds the appends, and then a checkpoint at the newest position together with the removal from
+// the set.
 func (s *InlineStore) remove(ctx context.Context, name string) error {
 	at, err := s.read(ctx, name)
 	if err != nil {
@@ -487,10 +521,10 @@ func (s *InlineStore) remove(ctx context.Context, name string) error {
 	switch e.State {
 	case "":
 		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "remove inline projection " + name, Space: inlineset.ControlSpace(s.store.Name()), Key: inlineset.Control, Outcome: mainstem.NotWritten}
-	case inlineset.Building, inlineset.Holding: // its checkpoint says how far it is
+	case inlineset.Building, inlineset.Holding: // its checkpoint is already there
 		_, err = s.change(ctx, at, name, at.ctl, at.set.Without(name), nil)
 		return err
-	case inlineset.On: // no append may come between the position and the commit
+	case inlineset.On: // hold the appends, so that none comes between the position and the second commit
 		ctl := at.ctl
 		ctl.abandon()
 		removed := e.Alone()

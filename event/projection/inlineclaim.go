@@ -17,8 +17,8 @@ const claimTTL = 15 * time.Second
 // claim is the right to remove the rows of a projection. Clear is a function of the program, whose
 // writes carry no fence, so no other process may handle events while it runs. The claim is a row
 // that expires, in the table projection.rebuild/<store>. It is renewed every fifth of its TTL. Its
-// context ends when half of the TTL has passed since the last renewal that succeeded, so Clear has
-// the other half to stop in.
+// context ends at the first failed renewal after half of the TTL, so that Clear stops before the
+// row expires.
 type claim struct {
 	table *kv.Bucket[string]
 	name  string

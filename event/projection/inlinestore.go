@@ -31,8 +31,8 @@ type InlineOptions struct {
 	// Default [DefaultKeep]. OpenInline, Rebuild and the engines of the store remove tables that
 	// are due.
 	Keep time.Duration
-	// Progress, if set, is called while older events of a projection are handled, after each
-	// commit's events, with the position of the last of them and that of the newest event. It is
+	// Progress, if set, is called while older events of a projection are handled, before each
+	// commit, with the position of the last event of the commit and that of the newest event. It is
 	// called by the goroutine of a subscription.
 	Progress func(name string, done, total mainstem.Position)
 	Logger   *slog.Logger // default slog.Default()
