@@ -80,8 +80,8 @@ func (s *InlineStore) read(ctx context.Context, name string) (at inlineAt, err e
 	return at, err
 }
 
-// set returns the set of the store. It first converts a set in the old form, on which appends do
-// not depend.
+// set returns the set of the store. It first converts a set in the old form, because appends depend
+// on the version of the control record only.
 func (s *InlineStore) set(ctx context.Context) (inlineset.Set, error) {
 	log, store := s.store.Log(), s.store.Name()
 	for {

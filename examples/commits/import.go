@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// The three views and the note, all on one log.
+// The names of the views, and the key of the number of the last line, all on one log.
 const (
 	storeName    = "commits"
 	countsName   = "commits/per-directory"
@@ -33,7 +33,7 @@ type commit struct {
 	Dirs   []string `json:"dirs"`
 }
 
-// importer holds the views that one line is written to.
+// importer has the views that a line is written to.
 type importer struct {
 	log      mainstem.Log
 	events   *event.Store
@@ -58,7 +58,7 @@ func newImporter(ctx context.Context, log mainstem.Log) (*importer, error) {
 	if im.topics, err = topic.Open(log, nil); err != nil {
 		return nil, err
 	}
-	// The messages carry the times of their commits, years ago: always keep them.
+	// The messages have the times of their commits, years ago, so they must not expire.
 	keepAll := topic.Config{topic.RetentionMs: "-1"}
 	im.topic, err = im.topics.Ensure(ctx, topicName, topic.Spec{Partitions: 4, Config: keepAll})
 	if err != nil {
@@ -97,9 +97,8 @@ func (im *importer) importAll(ctx context.Context, r io.Reader) error {
 	return lines.Err()
 }
 
-// importLine commits one line, again and again while the log is out of reach. The
-// batch has an ID: if an attempt was committed although its answer was lost, the
-// next one writes nothing.
+// importLine commits one line, and tries again while the log is unavailable. The batch has an ID:
+// if an attempt was committed although its answer was lost, the next one writes nothing.
 func (im *importer) importLine(ctx context.Context, n int64, c commit, line []byte) error {
 	return persist(ctx, func() error {
 		b, err := im.batch(ctx, n, c, line)
@@ -126,7 +125,7 @@ func persist(ctx context.Context, f func() error) error {
 	}
 }
 
-// batch builds the one batch of a line.
+// batch builds the batch of line n.
 func (im *importer) batch(ctx context.Context, n int64, c commit, line []byte) (*mainstem.Batch, error) {
 	b := mainstem.NewBatch()
 	b.ID = "commits-" + c.ID
@@ -148,7 +147,7 @@ func (im *importer) batch(ctx context.Context, n int64, c commit, line []byte) (
 	return b, nil
 }
 
-// result is what the three views say.
+// result is the content of the three views in numbers.
 type result struct {
 	Events      int
 	Streams     map[string]int   // events by stream
@@ -157,7 +156,7 @@ type result struct {
 	Keys        map[string]int // messages by key
 }
 
-// answers asks each view.
+// answers reads the three views.
 func answers(ctx context.Context, log mainstem.Log) (result, error) {
 	r := result{Streams: map[string]int{}, Directories: map[string]int64{}, Keys: map[string]int{}}
 	im, err := newImporter(ctx, log)

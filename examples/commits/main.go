@@ -1,17 +1,15 @@
-// Command commits shows one commit across three views. It reads the history of a
-// repository, one commit a line, and for every line makes one atomic batch that
+// Command commits shows one commit across three views. It reads the history of a repository, one
+// commit a line, and for every line makes one atomic batch that
 //
 //   - appends an event to the stream of the author,
-//   - counts the commit in a bucket, once for each directory it touched, by
-//     compare-and-set,
+//   - counts the commit in a bucket, once for each directory it touched, by compare-and-set,
 //   - publishes it to a topic with the author as key,
-//   - and notes how far it has come.
+//   - and records the number of the line.
 //
-// So the three views can never disagree, and killed at any moment the program
-// goes on where it was when it is started again.
+// So the three views always agree. If the program is killed at any moment and started again, it
+// continues after the last line that was committed.
 //
 //	go run ./examples/commits -log data testdata/commits.jsonl
-//	go run ./examples/commits -log http://127.0.0.1:8080 testdata/commits.jsonl
 package main
 
 import (

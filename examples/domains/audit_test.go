@@ -21,7 +21,7 @@ func (withdraw) CommandType() string      { return "Withdraw" }
 func (breakDown) CommandType() string     { return "BreakDown" }
 func (healthCheck) CommandType() string   { return "HealthCheck" }
 
-// The trail has a row for each command, also for what failed and for what panicked.
+// The audit trail has a row for each command, including those that failed or panicked.
 func TestAudit(t *testing.T) {
 	log, poor := testengines.Memory(t), errors.New("insufficient funds")
 	trail, err := command.OpenAudit(log, "bank")
@@ -54,7 +54,7 @@ func TestAudit(t *testing.T) {
 	for _, cmd := range []command.Command{
 		createAccount{base}, withdraw{base}, breakDown{base}, healthCheck{base},
 	} {
-		_, _ = bus.Dispatch(ctx, cmd) // the trail says what became of it
+		_, _ = bus.Dispatch(ctx, cmd) // the audit trail has the outcome
 	}
 	rows, err := trail.Find(ctx, command.AuditQuery{Actor: "user-42"})
 	if err != nil || len(rows) != 3 {

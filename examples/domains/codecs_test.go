@@ -14,14 +14,14 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// measured is what a sensor has measured.
+// measured is the event of a sensor.
 type measured struct {
 	Sensor  string
 	Celsius float64
 }
 
-// An event type names its codec. Events that were written as JSON before are read too, since each says how
-// it was written.
+// An event type has a codec. Events that were stored as JSON before are still read, because each
+// has its content type.
 func TestMessagePack(t *testing.T) {
 	ctx, s := t.Context(), store(t, "sensors")
 	before, types := event.NewTypes(nil), event.NewTypes(nil)

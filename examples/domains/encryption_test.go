@@ -16,13 +16,13 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-// customerCreated has two fields that nobody may read who lacks the key of the tenant.
+// customerCreated has two fields that can be read only with the key of the tenant.
 type customerCreated struct {
 	Tenant, Name, Country string
 	Email, Phone          string
 }
 
-// keyring holds a key for each tenant. A real one asks a key management service.
+// keyring has a key for each tenant. A real one uses a key management service.
 type keyring struct {
 	mu   sync.Mutex
 	keys map[string]cipher.AEAD
@@ -33,7 +33,7 @@ func newKeyring(t *testing.T, tenants ...string) *keyring {
 	k := &keyring{keys: make(map[string]cipher.AEAD)}
 	for _, tenant := range tenants {
 		key := make([]byte, 32)
-		_, _ = rand.Read(key) // it does not fail
+		_, _ = rand.Read(key) // never fails
 		block, err := aes.NewCipher(key)
 		if err == nil {
 			k.keys[tenant], err = cipher.NewGCM(block)
@@ -51,7 +51,8 @@ func (k *keyring) of(tenant string) cipher.AEAD {
 	return k.keys[tenant]
 }
 
-// destroy makes all that was encrypted with the key of a tenant unreadable.
+// destroy removes the key of a tenant, so that everything that was encrypted with it is unreadable
+// (crypto-shredding).
 func (k *keyring) destroy(tenant string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,11 +61,11 @@ func (k *keyring) destroy(tenant string) {
 
 var errNoKey = errors.New("the tenant has no key")
 
-// shredded is what a field reads as when its key is gone.
+// shredded is the value of a field whose key is gone.
 const shredded = "[shredded]"
 
-// private is the codec of customers: JSON in which e-mail address and phone number are encrypted. What
-// they are encrypted for, tenant and field, is authenticated with them.
+// private is the codec of customers: JSON with encrypted e-mail address and phone number. The
+// tenant and the name of the field are authenticated with each.
 type private struct{ keys *keyring }
 
 func (private) Name() string { return "customer-private" }
@@ -155,8 +156,8 @@ func decodeOnly(t *testing.T, s *event.Store, types *event.Types, stream string)
 	return evs[0], v.(customerCreated)
 }
 
-// Fields are encrypted where they are stored, and read in clear. Without the key of its tenant a field is
-// gone, while everything else stays.
+// Fields are stored encrypted and read in clear. Without the key of the tenant these fields are
+// gone, and everything else remains.
 func TestEncryption(t *testing.T) {
 	keys := newKeyring(t, "a", "b")
 	s, types := store(t, "crm"), customers(t, keys)
@@ -181,8 +182,8 @@ func TestEncryption(t *testing.T) {
 	}
 }
 
-// Events that were written in clear are encrypted where they are: version, position, time and ID stay. Doing
-// it again changes nothing.
+// Events that were stored in clear are encrypted in place: version, position, time and ID stay the
+// same. Repeating it changes nothing.
 func TestEncryptInPlace(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		s, clear, types := storeIn(t, log, "crm"), event.NewTypes(nil), customers(t, newKeyring(t, "a"))
@@ -207,7 +208,7 @@ func TestEncryptInPlace(t *testing.T) {
 	})
 }
 
-// encryptAll rewrites the events that are in clear, and returns how many there were.
+// encryptAll rewrites the events that are stored in clear, and returns their number.
 func encryptAll(t *testing.T, s *event.Store, types *event.Types) int {
 	t.Helper()
 	n := 0

@@ -11,18 +11,19 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-// orderPlaced is not private: it says who by an ID only.
+// orderPlaced has no private data: it names the customer by an ID.
 type orderPlaced struct{ Customer, Item string }
 
-// exported is an event as the person that it concerns receives it.
+// exported is an event in the form in which it is given to the person concerned.
 type exported struct {
 	Stream, Type string
 	Value        any
-	Redacted     bool // the key of its private fields is gone
+	Redacted     bool // the key of its private fields was destroyed
 }
 
-// export returns everything that concerns a person, of all streams, in the order in which it happened. Events
-// carry the person as a tag, by what they are about: UserID says who acted, which may be an administrator.
+// export returns all events that concern a person, from all streams, in the order of the log. A tag
+// of an event names the person that it is about; UserID names the person who acted, who may be an
+// administrator.
 func export(t *testing.T, s *event.Store, types *event.Types, person string, keep func(event.Recorded) bool) []exported {
 	t.Helper()
 	var out []exported

@@ -8,7 +8,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// appendAll appends events of these types, each to the stream before it: "order-1 Placed".
+// appendAll appends one event for each entry "STREAM TYPE", such as "order-1 Placed".
 func appendAll(t *testing.T, s *event.Store, events ...string) {
 	t.Helper()
 	for _, line := range events {
@@ -22,7 +22,7 @@ func appendAll(t *testing.T, s *event.Store, events ...string) {
 	}
 }
 
-// The feed of a store by type, stream and category: all that is set must hold.
+// The feed of a store can be filtered by type, stream and category; all given conditions must hold.
 func TestFeedFilter(t *testing.T) {
 	s := store(t, "shop")
 	appendAll(t, s, "order-1 Placed", "orders-1 Placed", "invoice-1 Issued", "order-2 Placed", "order-1 Shipped", "invoice-1 Paid")
@@ -49,7 +49,7 @@ func TestFeedFilter(t *testing.T) {
 		}
 	}
 
-	// By pages: the cursor is the position of the last event that was read.
+	// Pages: the cursor is the position of the last event that was read.
 	first, err := s.Page(t.Context(), &event.FeedOptions{Filter: event.Filter{Category: "order"}, Limit: 2})
 	if err != nil || len(first) != 2 {
 		t.Fatalf("%d events, %v", len(first), err)

@@ -14,7 +14,7 @@ type (
 	ItemAdded    struct {
 		SKU      string
 		Quantity int
-		Cents    int // of one
+		Cents    int // for one piece
 	}
 	OrderShipped struct{ Tracking string }
 )
@@ -29,7 +29,7 @@ func Types() (*event.Types, error) {
 	)
 }
 
-// Order is an order, from its creation until it is shipped.
+// Order is an order until it is shipped.
 type Order struct {
 	aggregate.Root
 	Customer string
@@ -40,7 +40,7 @@ type Order struct {
 // NewOrder returns an order without events.
 func NewOrder(string) *Order { return new(Order) }
 
-// Total is the price of all items in cents.
+// Total returns the price of all items in cents.
 func (o *Order) Total() int {
 	total := 0
 	for _, i := range o.Items {
@@ -49,7 +49,7 @@ func (o *Order) Total() int {
 	return total
 }
 
-// Apply changes the order as an event says.
+// Apply changes the order according to an event.
 func (o *Order) Apply(ev any) error {
 	switch ev := ev.(type) {
 	case OrderCreated:
@@ -62,7 +62,7 @@ func (o *Order) Apply(ev any) error {
 	return nil
 }
 
-// What an order refuses.
+// The errors with which an order refuses a command.
 var (
 	ErrCreated    = errors.New("the order has been created before")
 	ErrNotCreated = errors.New("the order has not been created")
@@ -124,25 +124,25 @@ type (
 	}
 )
 
-// CommandType names the command.
+// CommandType returns the name of the command.
 func (CreateOrder) CommandType() string { return "CreateOrder" }
 
-// CommandType names the command.
+// CommandType returns the name of the command.
 func (AddItem) CommandType() string { return "AddItem" }
 
-// CommandType names the command.
+// CommandType returns the name of the command.
 func (ShipOrder) CommandType() string { return "ShipOrder" }
 
-// AggregateID names the order.
+// AggregateID returns the ID of the order.
 func (c CreateOrder) AggregateID() string { return c.Order }
 
-// AggregateID names the order.
+// AggregateID returns the ID of the order.
 func (c AddItem) AggregateID() string { return c.Order }
 
-// AggregateID names the order.
+// AggregateID returns the ID of the order.
 func (c ShipOrder) AggregateID() string { return c.Order }
 
-// Validate finds what is wrong with the command by itself.
+// Validate requires a customer.
 func (c CreateOrder) Validate() error {
 	if c.Customer == "" {
 		return command.Invalid("customer", "there is none")
@@ -150,7 +150,7 @@ func (c CreateOrder) Validate() error {
 	return nil
 }
 
-// Validate reports every field that is wrong.
+// Validate reports every invalid field.
 func (c AddItem) Validate() error {
 	var wrong []error
 	if c.SKU == "" {
@@ -162,7 +162,7 @@ func (c AddItem) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// Validate wants a tracking number.
+// Validate requires a tracking number.
 func (c ShipOrder) Validate() error {
 	if c.Tracking == "" {
 		return command.Invalid("tracking", "there is none")

@@ -49,7 +49,8 @@ func summaries(t *testing.T, rows *readmodel.Table[orderSummary]) *projection.Pr
 	return p.WithClear(rows.Clear)
 }
 
-// An inline projection is right as soon as a save returns; a live one tells a dashboard of what comes.
+// The rows of an inline projection are there when a save returns. A live projection shows new
+// events on a dashboard.
 func TestProjections(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		ctx, s := t.Context(), storeIn(t, log, "shop")
@@ -108,7 +109,7 @@ func TestProjections(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// There is nothing to wait for: the rows are in the commits of the events.
+		// No wait is necessary: the rows are in the commits of the events.
 		shipped, err := rows.Find(ctx, readmodel.Where("Status", readmodel.Eq, "shipped"))
 		if want := []orderSummary{{"order-1", "ann", "shipped", 2, 2900}}; err != nil || !slices.Equal(shipped, want) {
 			t.Errorf("%+v, %v; want %+v", shipped, err, want)

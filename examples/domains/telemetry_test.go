@@ -43,7 +43,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Each command is a span, below the span of the request.
+// Each command is a span, a child of the span of the request.
 func TestTracing(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))

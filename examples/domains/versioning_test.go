@@ -37,7 +37,8 @@ func (p *product) Apply(ev any) error {
 	return nil
 }
 
-// An event of the first version is read as one of the third. What is stored does not change.
+// An event of the first schema version is upcast to the third when it is read. The stored event
+// does not change.
 func TestVersioning(t *testing.T) {
 	ctx, s := t.Context(), storeIn(t, testengines.Memory(t), "catalog")
 	old := event.NewTypes(nil)
@@ -102,7 +103,7 @@ func TestVersioning(t *testing.T) {
 		}
 	}
 
-	// A program that knows version 3 does not read version 4 as if it were 3.
+	// A program for schema version 3 refuses an event of version 4.
 	newer := event.NewTypes(nil)
 	if err := event.Register[productAdded](newer, "ProductAdded", event.Schema(4)); err != nil {
 		t.Fatal(err)

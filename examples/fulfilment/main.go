@@ -1,5 +1,5 @@
-// Command fulfilment carries out orders with a saga: payment, then shipping. What was done is undone when a
-// later step is refused, or when a customer does not pay in time.
+// Command fulfilment processes orders with a saga: payment, then shipping. When a later step is
+// refused, or a customer does not pay in time, the earlier steps are compensated.
 //
 //	go run ./examples/fulfilment
 package main
@@ -52,13 +52,13 @@ func (Ship) CommandType() string           { return "Ship" }
 func (Refund) CommandType() string         { return "Refund" }
 func (Cancel) CommandType() string         { return "Cancel" }
 
-// Fulfilment is the state of the saga.
+// Fulfilment is the state of the saga of one order.
 type Fulfilment struct {
 	Item  string
 	Cents int
 }
 
-// patience is how long a customer may take to pay.
+// patience is the time in which a customer must pay.
 const patience = 15 * time.Minute
 
 // fulfilment returns the saga.
@@ -88,7 +88,7 @@ func fulfilment() (*saga.Saga, error) {
 		saga.Sends[RequestPayment](), saga.Sends[Ship](), saga.Sends[Refund](), saga.Sends[Cancel]())
 }
 
-// Shop is the service on one log.
+// Shop is the service, with all its data in one log.
 type Shop struct {
 	store *event.Store
 	types *event.Types
@@ -97,7 +97,7 @@ type Shop struct {
 	sagas *saga.Engine
 }
 
-// OpenShop starts it. Close ends it.
+// OpenShop opens and starts the service. Close ends it.
 func OpenShop(ctx context.Context, log mainstem.Log, logger *slog.Logger) (*Shop, error) {
 	s := &Shop{types: event.NewTypes(nil)}
 	var errs [4]error
@@ -121,11 +121,11 @@ func OpenShop(ctx context.Context, log mainstem.Log, logger *slog.Logger) (*Shop
 	return s, errors.Join(s.sagas.Register(def, nil), s.sagas.Start(ctx))
 }
 
-// handle registers the handlers of the commands: what each writes is one commit.
+// handle registers the handlers of the commands. The writes of each command are one commit.
 func (s *Shop) handle() error {
 	return errors.Join(
 		command.Handle(s.bus, func(ctx context.Context, c RequestPayment) (command.Result, error) {
-			return command.Result{}, nil // a customer would get a message, and pay some day
+			return command.Result{}, nil // a real shop would send a message to the customer here
 		}),
 		command.Handle(s.bus, func(ctx context.Context, c Ship) (command.Result, error) {
 			err := s.stock.ModifyTo(ctx, command.Batch(ctx), c.Item, func(left int, _ bool) (int, error) {
@@ -154,7 +154,7 @@ func (s *Shop) happenTo(b *mainstem.Batch, order string, v any) error {
 	return err
 }
 
-// Happen appends an event to an order at once.
+// Happen appends an event to an order in a commit of its own.
 func (s *Shop) Happen(ctx context.Context, order string, v any) error {
 	b := mainstem.NewBatch()
 	if err := s.happenTo(b, order, v); err != nil {
@@ -164,7 +164,7 @@ func (s *Shop) Happen(ctx context.Context, order string, v any) error {
 	return err
 }
 
-// Await waits for the last event of an order to be of a type.
+// Await waits until the order has an event of a type.
 func (s *Shop) Await(ctx context.Context, order, typ string) error {
 	for r, err := range s.store.Feed(ctx, &event.FeedOptions{Filter: event.Filter{Streams: []string{"order-" + order}}, Follow: true}) {
 		if err != nil || r.Type == typ {
@@ -174,7 +174,7 @@ func (s *Shop) Await(ctx context.Context, order, typ string) error {
 	return nil
 }
 
-// Close lets the commands under way end.
+// Close waits for the commands under way.
 func (s *Shop) Close(ctx context.Context) error {
 	return errors.Join(s.sagas.Stop(ctx), s.bus.Close())
 }

@@ -1,6 +1,6 @@
-// Command quickstart makes one commit across three views: an order is placed, its
-// event is appended, the stock is taken, the warehouse is told. All of it is true,
-// or none of it.
+// Command quickstart makes one commit across three views: an order takes stock from a bucket,
+// appends an event and publishes a message for the warehouse. Either all of it is written, or
+// nothing.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/topic"
 )
 
-// Order is what is ordered.
+// Order is the data of the event and of the message.
 type Order struct {
 	Item  string `json:"item"`
 	Count int    `json:"count"`
@@ -76,7 +76,7 @@ func run(ctx context.Context) error {
 	if err := place("1", Order{"tea", 4}); err != nil {
 		return err
 	}
-	err = place("1", Order{"tea", 4}) // the same order again: nothing of it happens
+	err = place("1", Order{"tea", 4}) // the same order again: nothing is written
 	fmt.Println("placing it twice is a conflict:", errors.Is(err, mainstem.ErrConflict))
 
 	left, err := stock.Get(ctx, "tea")

@@ -14,7 +14,7 @@ type (
 		Customer string
 		Item     string
 		Count    int
-		Cents    int // of all of them
+		Cents    int // for all pieces
 	}
 	OrderPaid      struct{ Cents int }
 	OrderShipped   struct{ Parcel string }
@@ -31,7 +31,7 @@ func eventTypes() (*event.Types, error) {
 	)
 }
 
-// Order decides what may happen to an order.
+// Order is the aggregate: the rules of one order.
 type Order struct {
 	aggregate.Root
 	Item   string
@@ -42,7 +42,7 @@ type Order struct {
 
 func newOrder(string) *Order { return new(Order) }
 
-// Apply changes the order as an event says.
+// Apply changes the order according to an event.
 func (o *Order) Apply(ev any) error {
 	switch ev := ev.(type) {
 	case OrderPlaced:
@@ -57,7 +57,7 @@ func (o *Order) Apply(ev any) error {
 	return nil
 }
 
-// What may be wrong with a command.
+// The errors with which an order refuses a command.
 var (
 	ErrTwice     = errors.New("there is such an order already")
 	ErrNotPlaced = errors.New("the order is not open")
@@ -74,7 +74,7 @@ func (o *Order) Place(c PlaceOrder, cents int) error {
 	return aggregate.Raise(o, OrderPlaced{c.Customer, c.Item, c.Count, cents * c.Count})
 }
 
-// Pay pays the whole order.
+// Pay pays the order in full.
 func (o *Order) Pay(cents int) error {
 	switch {
 	case o.Status != "placed":
@@ -93,7 +93,7 @@ func (o *Order) Ship(parcel string) error {
 	return aggregate.Raise(o, OrderShipped{parcel})
 }
 
-// Cancel ends an order that is not paid.
+// Cancel cancels an order that is not paid.
 func (o *Order) Cancel(reason string) error {
 	if o.Status != "placed" {
 		return ErrNotPlaced
@@ -101,16 +101,16 @@ func (o *Order) Cancel(reason string) error {
 	return aggregate.Raise(o, OrderCancelled{reason})
 }
 
-// ForOrder is what all commands have: the ID of the order is that of the aggregate.
+// ForOrder is the common part of all commands. The ID of the order is that of the aggregate.
 type ForOrder struct {
 	command.Base
 	Order string `json:"order"`
 }
 
-// AggregateID names the order.
+// AggregateID returns the ID of the order.
 func (c ForOrder) AggregateID() string { return c.Order }
 
-// Validate wants the order.
+// Validate requires the ID of an order.
 func (c ForOrder) Validate() error {
 	if c.Order == "" {
 		return command.Invalid("order", "there is none")
@@ -147,7 +147,7 @@ func (PayOrder) CommandType() string    { return "PayOrder" }
 func (ShipOrder) CommandType() string   { return "ShipOrder" }
 func (CancelOrder) CommandType() string { return "CancelOrder" }
 
-// Validate finds what is wrong with the command by itself.
+// Validate reports every invalid field.
 func (c PlaceOrder) Validate() error {
 	wrong := []error{c.ForOrder.Validate()}
 	if c.Customer == "" {

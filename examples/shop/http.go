@@ -11,10 +11,10 @@ import (
 	"github.com/mainstemdev/mainstem/event/command"
 )
 
-// maxBody bounds a command.
+// maxBody is the maximum size of a command in bytes.
 const maxBody = 64 << 10
 
-// Handler serves the shop:
+// Handler returns the HTTP handler of the shop:
 //
 //	POST /commands/PlaceOrder  the command as JSON; header Idempotency-Key
 //	GET  /customers/ann/orders
@@ -25,12 +25,12 @@ func (s *Shop) Handler() http.Handler {
 	return mux
 }
 
-// decoders are the commands by type.
+// decoders decode the commands, by type.
 var decoders = map[string]func(body io.Reader, id string) (command.Command, error){
 	"PlaceOrder": decode[PlaceOrder], "PayOrder": decode[PayOrder], "ShipOrder": decode[ShipOrder], "CancelOrder": decode[CancelOrder],
 }
 
-// decode returns the command that body says, with an ID.
+// decode decodes a command from JSON and sets its CommandID.
 func decode[C command.Command, P interface {
 	*C
 	identify(id string)
@@ -45,7 +45,7 @@ func decode[C command.Command, P interface {
 	return c, nil
 }
 
-// dispatch carries out the command of a request. Its ID is the Idempotency-Key.
+// dispatch handles the command of a request. Its CommandID is the Idempotency-Key.
 func (s *Shop) dispatch(w http.ResponseWriter, r *http.Request) {
 	typ := r.PathValue("type")
 	decode := decoders[typ]
@@ -61,6 +61,7 @@ func (s *Shop) dispatch(w http.ResponseWriter, r *http.Request) {
 	reply(w, result, err)
 }
 
+// list returns the open orders of a customer.
 func (s *Shop) list(w http.ResponseWriter, r *http.Request) {
 	orders, err := s.Open(r.Context(), r.PathValue("customer"))
 	reply(w, orders, err)
@@ -73,9 +74,10 @@ func reply(w http.ResponseWriter, v any, err error) {
 		w.WriteHeader(statusOf(err))
 		v = map[string]string{"error": err.Error()}
 	}
-	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }
 
+// statusOf returns the HTTP status for an error.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, mainstem.ErrInvalid):

@@ -1,12 +1,12 @@
-// Command shop is a small service: orders with stock, payment and shipping, commands over HTTP, a
-// read model for customers. An order, the stock that it takes, its row of the read model, the record that
-// keeps it from being placed twice and its row in the audit trail are one commit.
+// Command shop is a small service: orders with stock, payment and shipping, commands over HTTP, and
+// a read model for customers. One commit has the event of an order, the stock that it takes, its
+// row of the read model, the idempotency record of the command and its row in the audit trail.
 //
 //	go run ./examples/shop -dir /tmp/shop
 //	curl -d '{"order":"1","customer":"ann","item":"tea","count":2}' -H 'Idempotency-Key: k1' localhost:8080/commands/PlaceOrder
 //	curl 'localhost:8080/customers/ann/orders'
 //
-// domain.go holds what a domain programmer writes, and its tests need no log.
+// domain.go has the domain, which is tested without a log.
 package main
 
 import (

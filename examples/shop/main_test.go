@@ -22,10 +22,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client keeps no connections.
+// client makes a new connection for each request.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// The domain, without a log.
+// The domain is tested without a log.
 func TestOrder(t *testing.T) {
 	placed, paid := OrderPlaced{"ann", "tea", 2, 900}, OrderPaid{900}
 	place := func(o *Order) error { return o.Place(PlaceOrder{Customer: "ann", Item: "tea", Count: 2}, 450) }
@@ -68,7 +68,7 @@ func open(t *testing.T, left int) *Shop {
 
 func order(id string) ForOrder { return ForOrder{Order: id} }
 
-// The commands, with their commits.
+// The commands are tested with their commits.
 func TestCommands(t *testing.T) {
 	s := open(t, 10)
 	bus := eventtest.GivenBus(t, s.bus, s.store, s.types)
@@ -101,8 +101,8 @@ func post(t *testing.T, server *httptest.Server, typ, key, body string) (int, co
 	return resp.StatusCode, r
 }
 
-// The service as customers see it, two of each request at the same time: every order is there once,
-// and the stock is what the orders left.
+// The service handles two copies of each request at the same time: every order is there once, and
+// the stock fits the orders.
 func TestService(t *testing.T) {
 	s := open(t, 25)
 	server := httptest.NewServer(s.Handler())
@@ -160,7 +160,7 @@ func TestService(t *testing.T) {
 	}
 }
 
-// The program starts, serves and stops, and goes on with what it has left.
+// The program starts, serves, stops, and continues with its data.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	for _, duplicate := range []bool{false, true} {

@@ -16,13 +16,13 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Article is what is for sale.
+// Article is the stock and the price of an item.
 type Article struct {
 	Left  int `json:"left"`
-	Cents int `json:"cents"` // of one
+	Cents int `json:"cents"` // for one piece
 }
 
-// Summary is an order as customers see it: a row of the read model.
+// Summary is a row of the read model: an order as customers see it.
 type Summary struct {
 	ID       string `json:"id"`
 	Customer string `json:"customer"`
@@ -32,7 +32,7 @@ type Summary struct {
 	Parcel   string `json:"parcel,omitempty"`
 }
 
-// Shop is the whole service on one log.
+// Shop is the service, with all its data in one log.
 type Shop struct {
 	stock  *kv.Bucket[Article]
 	orders *readmodel.Table[Summary]
@@ -41,7 +41,7 @@ type Shop struct {
 	types  *event.Types
 }
 
-// OpenShop starts the service. Closing the bus ends it.
+// OpenShop opens the service. Close its bus to end it.
 func OpenShop(ctx context.Context, log mainstem.Log, logger *slog.Logger) (*Shop, error) {
 	types, err := eventTypes()
 	if err != nil {
@@ -54,7 +54,7 @@ func OpenShop(ctx context.Context, log mainstem.Log, logger *slog.Logger) (*Shop
 	s.orders, errs[2] = readmodel.Open(log, "shop/orders", &readmodel.Options[Summary]{Key: func(o Summary) string { return o.ID }})
 	trail, err := command.OpenAudit(log, "shop")
 	errs[3] = err
-	// Orders of one article change one row of the stock: of those at the same time one is first.
+	// All orders of an article change one row of the stock, so concurrent ones conflict.
 	retry := command.Retry(command.RetryOptions{Attempts: 50, First: time.Millisecond, Max: 50 * time.Millisecond})
 	s.bus, errs[4] = command.Open(log, "shop", nil,
 		command.Recovery(), command.Logging(logger), command.CorrelationID(nil), command.Validation(),
@@ -100,7 +100,7 @@ func (s *Shop) handle(orders *aggregate.Repository[*Order]) error {
 	)
 }
 
-// take takes pieces of the stock in the commit of the command.
+// take removes pieces from the stock in the commit of the command; a negative count returns them.
 func (s *Shop) take(ctx context.Context, item string, count int) (a Article, err error) {
 	err = s.stock.ModifyTo(ctx, command.Batch(ctx), item, func(old Article, found bool) (Article, error) {
 		if !found || old.Left < count {
@@ -113,8 +113,8 @@ func (s *Shop) take(ctx context.Context, item string, count int) (a Article, err
 	return a, err
 }
 
-// summaries returns the projection that keeps a row for each order. It is inline: the rows are in the
-// commits of the commands.
+// summaries returns the inline projection that has a row for each order. The rows are written in
+// the commits of the commands.
 func (s *Shop) summaries() (*projection.Projection, error) {
 	status := func(ctx context.Context, tx *projection.Tx, r event.Recorded, change func(*Summary)) error {
 		id := event.ParseStreamID(r.Stream).ID
@@ -145,13 +145,14 @@ func (s *Shop) summaries() (*projection.Projection, error) {
 	return p.WithClear(s.orders.Clear), nil
 }
 
-// Restock sets how many pieces of an article there are, and what one costs.
+// Restock sets the stock and the price of an item.
 func (s *Shop) Restock(ctx context.Context, item string, a Article) error {
 	_, err := s.stock.Put(ctx, item, a)
 	return err
 }
 
-// Open returns the orders of a customer that are not shipped or cancelled, dearest first.
+// Open returns the orders of a customer that are neither shipped nor cancelled, the most expensive
+// first.
 func (s *Shop) Open(ctx context.Context, customer string) ([]Summary, error) {
 	return s.orders.Find(ctx, readmodel.Where("Customer", readmodel.Eq, customer).
 		And("Status", readmodel.In, "placed", "paid").OrderBy("Cents", readmodel.Desc))

@@ -1,6 +1,6 @@
-// Command subscription keeps a table of totals up to date with a stream of events.
-// What the handler writes and how far it has come are one commit: killed at any
-// moment, it counts every event once.
+// Command subscription keeps a table of totals up to date with a stream of events. The writes of
+// the handler and the checkpoint of the subscription are one commit, so each event is counted once,
+// even if the program is killed at any moment.
 package main
 
 import (
@@ -58,9 +58,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer sub.Close()
-	// A subscription that ends by itself (its handler fails for good, the log is closed) ends
-	// the program: else events would wait, unseen. A second instance may run beside this one:
-	// one of them handles an event, and the other goes on when that one is gone.
+	// If the subscription ends by itself (its handler fails permanently, or the log is closed), the
+	// program ends too; otherwise events would remain unhandled without notice. A second instance
+	// may run beside this one: one of the two handles the events, and the other continues when that
+	// one has ended.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
