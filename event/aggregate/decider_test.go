@@ -76,8 +76,8 @@ func testDecider(t *testing.T, f *fixture) {
 	}
 }
 
-// A cached state saves the reads, is not used once somebody else has appended, and never
-// decides that something is refused.
+// A cached state saves the reads. It is not used after another writer has appended, and a refusal
+// is never decided on it.
 func TestCache(t *testing.T) { onEach(t, testCache) }
 
 func testCache(t *testing.T, f *fixture) {

@@ -46,7 +46,7 @@ func (f *fixture) inline(t *testing.T) (*projection.InlineStore, func() int) {
 	}
 }
 
-// Every save of a repository over a store with inline projections includes them.
+// Every save of a repository over a store with inline projections includes their rows.
 func TestInline(t *testing.T) { onEach(t, testInline) }
 
 func testInline(t *testing.T, f *fixture) {

@@ -116,7 +116,7 @@ func testConflict(t *testing.T, f *fixture) {
 	}
 }
 
-// Many writers of one aggregate lose no update, with and without cached states.
+// Many concurrent writers of one aggregate lose no update, with and without cached states.
 func TestManyWriters(t *testing.T) {
 	for _, cached := range []int{0, 1, 100} {
 		t.Run(fmt.Sprint("cache ", cached), func(t *testing.T) {
@@ -156,7 +156,7 @@ func manyWriters(t *testing.T, f *fixture, cached int) {
 	}
 }
 
-// A commit whose outcome is unknown is repeated, and its events are there once.
+// A commit whose outcome is unknown is repeated, and its events are appended once.
 func TestUnknownOutcome(t *testing.T) {
 	unknown := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.Unknown}
 	for _, written := range []bool{true, false} {
@@ -279,7 +279,7 @@ func testIntoABatch(t *testing.T, f *fixture) {
 	}
 }
 
-// Streams that ended, and began again.
+// Streams that were deleted, and that began again.
 func TestEnds(t *testing.T) { onEach(t, testEnds) }
 
 func testEnds(t *testing.T, f *fixture) {

@@ -55,7 +55,7 @@ func testSnapshots(t *testing.T, f *fixture) {
 	}
 }
 
-// A snapshot of another form is passed over, and replaced when the next one is due.
+// A snapshot of another version is ignored, and replaced when the next one is due.
 func TestSnapshotVersions(t *testing.T) { onEach(t, testSnapshotVersions) }
 
 func testSnapshotVersions(t *testing.T, f *fixture) {
@@ -203,7 +203,7 @@ func TestSnapshotsThatWouldLoseState(t *testing.T) {
 	}
 }
 
-// Whatever the options, a repository and a decider hold the state that all events add up to.
+// With any options, a repository and a decider have the state that all events give.
 func TestStatesByRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFixture(t)

@@ -70,7 +70,7 @@ func testAudit(t *testing.T, log mainstem.Log) {
 	}
 }
 
-// There is no success without its row, and no row of what was not written.
+// There is no success without its row, and no row of a command that was not written.
 func TestAuditIsInTheCommit(t *testing.T) {
 	s, trail := withTrail(t, command.AuditOptions{Logger: slog.New(slog.DiscardHandler)})
 	down := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten}
@@ -102,7 +102,7 @@ func TestAuditIsInTheCommit(t *testing.T) {
 	}
 }
 
-// Find, Count and Cleanup, beside a list of all rows.
+// Find, Count and Cleanup are compared with a list of all rows.
 func TestAuditQueries(t *testing.T) {
 	s, trail := withTrail(t, command.AuditOptions{})
 	for i := range 60 {

@@ -71,7 +71,7 @@ func handled[C command.Command](b *command.Bus) error {
 	return command.Handle(b, func(context.Context, C) (command.Result, error) { return command.Result{}, nil })
 }
 
-// A command needs no Validate, but one that no middleware would call is a mistake.
+// A command needs no Validate, but a Validate that no middleware would call is refused.
 func TestValidateIsOptional(t *testing.T) {
 	bus, err := command.Open(newShop(t).log, "plain", nil, command.Validation())
 	if err == nil {
@@ -136,7 +136,7 @@ func TestRegistration(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A commit that fails leaves nothing; one whose outcome is unknown is repeated.
+// A commit that fails writes nothing; one of unknown outcome is repeated.
 func TestCommitsThatFail(t *testing.T) {
 	onEach(t, testCommitsThatFail, command.Idempotency(command.IdempotencyOptions{}))
 }
@@ -361,7 +361,7 @@ func TestMetadataOfEvents(t *testing.T) {
 	}
 }
 
-// A command that is joined is part of the outer commit; one that is not, is a commit of its own.
+// A joined command is part of the outer commit; one that is not joined is a commit of its own.
 func TestJoin(t *testing.T) {
 	for _, c := range []struct {
 		what         string
@@ -461,7 +461,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// A write that takes the context and not the batch stays when the command fails.
+// A write that takes the context instead of the batch remains when the command fails.
 func TestWritesBesideTheBatch(t *testing.T) {
 	s := newShop(t)
 	err := command.Handle(s.bus, func(ctx context.Context, _ named) (command.Result, error) {

@@ -10,8 +10,9 @@ import (
 	"github.com/mainstemdev/mainstem/event/command"
 )
 
-// A hook of the context is called for the command that is dispatched with it: for each try, before the hooks of
-// the middleware, not for a duplicate, and not for what its handler dispatches.
+// A hook of the context is called for the command that is dispatched with it: in each try, before
+// the hooks of the middleware. It is not called for a duplicate or for commands that the handler
+// dispatches.
 func TestWithHook(t *testing.T) {
 	var called []string
 	hook := func(_ context.Context, b *mainstem.Batch, _ *command.Result) error {

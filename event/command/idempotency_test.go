@@ -70,7 +70,7 @@ func testIdempotency(t *testing.T, s *shop) {
 	}
 }
 
-// A command that was refused may come again, unless its error is kept.
+// A command that was refused may be sent again, unless its error is recorded.
 func TestKeepErrors(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		s := newShop(t, command.Idempotency(command.IdempotencyOptions{KeepErrors: keep}))
@@ -86,7 +86,7 @@ func TestKeepErrors(t *testing.T) {
 		case !keep && (err != nil || r.Duplicate || s.sold("book") != 1):
 			t.Errorf("not kept: %+v, %v", r, err)
 		}
-		// What may succeed later is never kept.
+		// An Unavailable is never recorded.
 		s.log.commit = func(context.Context, *mainstem.Batch) (mainstem.Receipt, error) {
 			return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten}
 		}
@@ -100,7 +100,8 @@ func TestKeepErrors(t *testing.T) {
 	}
 }
 
-// Of many at the same time one is carried out, and all return what it led to, wherever Retry stands.
+// Of many concurrent commands one is committed, and all return its result, for every place of
+// Retry.
 func TestRacesOfOneKey(t *testing.T) {
 	once, retry := command.Idempotency(command.IdempotencyOptions{}), command.Retry(command.RetryOptions{First: time.Millisecond})
 	for what, middleware := range map[string][]command.Middleware{"no retry": {once}, "retry outside": {retry, once}, "retry inside": {once, retry}} {
@@ -133,8 +134,8 @@ func racesOfOneKey(t *testing.T, s *shop) {
 	}
 }
 
-// After a power cut at any moment each command has happened wholly or not at all: its event, the
-// stock, the row of an inline projection, the record of its key and the row of the audit trail.
+// After a power cut at any moment each command was written completely or not at all: its event, the
+// stock, the row of an inline projection, the idempotency record and the row of the audit trail.
 func TestPowerCuts(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	whole := 0

@@ -14,7 +14,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-// A command with an inline projection is one commit, and commands that change one row of it lose no update.
+// A command with an inline projection is one commit, and commands that change one row lose no
+// update.
 func TestInlineProjection(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) { testInlineProjection(t, &logUnderTest{Log: log}) })
 }

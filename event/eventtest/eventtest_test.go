@@ -157,7 +157,7 @@ func TestEvents(t *testing.T) {
 	check(t, func(t testing.TB) { eventtest.Events(t, nil).Equal(nil).Types("nil").First(a) }, "nil, and not the Placed")
 }
 
-// What differs is named field by field.
+// Differences are reported field by field.
 func TestDifferences(t *testing.T) {
 	s, u := "s", "u"
 	for _, c := range []struct {

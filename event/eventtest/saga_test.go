@@ -23,7 +23,7 @@ type (
 func (collect) CommandType() string { return "Collect" }
 func (giveUp) CommandType() string  { return "GiveUp" }
 
-// collecting is a saga that gives up when it was not paid after a quarter of an hour.
+// collecting is a saga that fails if it is not paid within 15 minutes.
 func collecting(t testing.TB) *saga.Saga {
 	t.Helper()
 	s, err := saga.New[progress]("collecting",

@@ -16,9 +16,9 @@ import (
 	"github.com/mainstemdev/mainstem/event/readmodel"
 )
 
-// BenchmarkCatchUp lets a projection handle events that are there already, into a read model: rows of so many
-// customers are read, changed and written. It reports events a second, and events for each second that the
-// process had a core: so many a core handles, however busy the machine is.
+// BenchmarkCatchUp lets a projection handle stored events into a read model: rows of a number of
+// customers are read, changed and written. It reports events per second, and events per second of
+// CPU time of the process: the rate of one core, independent of other load of the machine.
 func BenchmarkCatchUp(b *testing.B) {
 	for _, rows := range []int{100, 10_000, 1 << 30} { // the last: a new row for each event
 		for _, batch := range []int{100, 1000} {
@@ -78,7 +78,7 @@ func benchmarkCatchUp(b *testing.B, rows, batch int) {
 	}
 }
 
-// cpu returns how long the process has had a core.
+// cpu returns the CPU time of the process.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

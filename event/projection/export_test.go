@@ -1,6 +1,6 @@
 package projection
 
-// AtWork returns how many subscriptions of a projection an engine has at work.
+// AtWork returns how many subscriptions of a projection run in an engine.
 func AtWork(e *Engine, name string) (n int) {
 	u, err := e.unit(name)
 	if err != nil {

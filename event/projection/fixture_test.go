@@ -46,7 +46,7 @@ type total struct {
 	Cents, Count int
 }
 
-// fixture is a store, and a table of totals by customer: rows that many streams change.
+// fixture is a store and a table of totals by customer, whose rows many streams change.
 type fixture struct {
 	t      testing.TB
 	log    mainstem.Log
@@ -104,7 +104,7 @@ func (f *fixture) pay(stream int, customer string, cents int) mainstem.Position 
 	return a.LastPosition
 }
 
-// rounds returns how many of n steps a test makes on the engine of the fixture.
+// rounds returns how many of n steps a test makes on the engine of the fixture, which may be slow.
 func (f *fixture) rounds(n int) int { return testengines.Rounds(f.log, n) }
 
 // payMany appends n events of random customers and returns the last position.

@@ -93,7 +93,7 @@ func (f *fixture) inlineStatus(name string) projection.Status {
 	return projection.Status{}
 }
 
-// The rows are there when Append returns, and only then; a handler that fails leaves nothing.
+// The rows are there when Append returns, and not before; a handler that fails leaves none.
 func TestInlineAppend(t *testing.T) {
 	f := newFixture(t)
 	no := errors.New("no")
@@ -161,8 +161,8 @@ func TestInlineAppend(t *testing.T) {
 	}
 }
 
-// A conflict of the caller's own expectation is returned at once, also where a handler fails because of
-// what made it a conflict.
+// A stream that does not meet the caller's expectation is returned at once, even if a handler
+// failed because of the same writes.
 func TestInlineExpectations(t *testing.T) {
 	f := newFixture(t)
 	calls := 0
@@ -246,7 +246,7 @@ func TestInlineConcurrentAppends(t *testing.T) {
 	})
 }
 
-// Appends in one batch see each other's rows, and those that the program itself puts there.
+// Appends in one batch see each other's rows, and rows that the program itself adds to the batch.
 func TestInlineBatch(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		f := newFixtureOn(t, log)
@@ -279,7 +279,7 @@ func TestInlineBatch(t *testing.T) {
 	})
 }
 
-// A batch whose rows somebody else has changed meanwhile is a Conflict, and nothing of it is written.
+// If another writer has changed a row of a batch, the commit is a Conflict and nothing is written.
 func TestInlineBatchConflict(t *testing.T) {
 	f := newFixture(t)
 	s := f.inline(nil, f.projection("totals", 1, nil))

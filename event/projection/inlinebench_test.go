@@ -12,9 +12,10 @@ import (
 	"github.com/mainstemdev/mainstem/event/projection"
 )
 
-// BenchmarkInline appends one event to a stream with a projection that changes one row, in turns with the same append to a
-// store of its own without projections: x-append is the ratio, and the goal is 1.5. x-batch is that to a batch with the same
-// two records, the row written blindly: what is above 1 is the work of the projection and not that of the log.
+// BenchmarkInline appends one event to a stream with a projection that changes one row, in turns
+// with the same append to a store without projections. x-append is the ratio of the times; the goal
+// is 1.5. x-batch is the ratio to a batch with the same two records, in which the row is written
+// without a read: the part above 1 is the work of the projection and not of the log.
 func BenchmarkInline(b *testing.B) {
 	for _, e := range []struct {
 		name string

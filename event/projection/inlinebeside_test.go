@@ -64,7 +64,8 @@ func (f *beside) read(done <-chan struct{}) error {
 	}
 }
 
-// Rebuilds by two processes beside appends by two: readers see every event whose append has returned, at all times.
+// Two processes rebuild while two others append: at all times readers see every event whose append
+// has returned.
 func TestInlineRebuildBeside(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		f := newBesideOn(t, newFixtureOn(t, log))
@@ -102,7 +103,8 @@ func TestInlineRebuildBeside(t *testing.T) {
 	})
 }
 
-// Tables that are read no more go when a process opens the store, or rebuilds, after the time that they are kept.
+// Old tables are removed when a process opens the store or rebuilds, after the time for which they
+// are kept.
 func TestInlineOldTablesGo(t *testing.T) {
 	f := newBeside(t)
 	s := f.inline(&projection.InlineOptions{Keep: time.Nanosecond}, f.projection(1, 1))
@@ -116,7 +118,8 @@ func TestInlineOldTablesGo(t *testing.T) {
 	f.check(1)
 }
 
-// A new version is built beside: the old one goes on, complete, until it is refused; WithoutInline marks it stale.
+// A new version is built beside. The old version continues, with complete rows, until it is
+// refused; WithoutInline marks the projection stale.
 func TestInlineVersionsBeside(t *testing.T) {
 	f := newBeside(t)
 	one := f.inline(nil, f.projection(1, 1))
@@ -166,7 +169,8 @@ func TestInlineVersionsBeside(t *testing.T) {
 	}
 }
 
-// A process that dies at any of its commits leaves complete tables, and a state from which the next one goes on.
+// A process that ends after any of its commits leaves complete tables, and a state from which the
+// next process continues.
 func TestInlineBesideProcessDies(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		t.Run(fmt.Sprint("to version ", version), func(t *testing.T) {
@@ -236,7 +240,8 @@ func (l *atWrite) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Recei
 	return r, err
 }
 
-// Between the end of a rebuild and the change of tables appends write both, and either one removes or finishes it.
+// Between the end of a rebuild and the exchange of the tables appends write both. From there a
+// process may finish the rebuild or remove the projection.
 func TestInlineAppendsWriteBoth(t *testing.T) {
 	f := newBeside(t)
 	s := f.inline(nil, f.projection(1, 1))
@@ -283,7 +288,7 @@ func TestInlineAppendsWriteBoth(t *testing.T) {
 	f.check(1)
 }
 
-// A handler that cannot handle what is there ends a rebuild, and all goes on as it was.
+// A handler that cannot handle a stored event ends the rebuild, and the projection is as before.
 func TestInlineRebuildBesideGivenUp(t *testing.T) {
 	f := newBeside(t)
 	plain, err := readmodel.Open(f.log, "shop/plain", &readmodel.Options[total]{Key: func(t total) string { return t.Customer }})
@@ -310,7 +315,8 @@ func TestInlineRebuildBesideGivenUp(t *testing.T) {
 	f.mustPayInline(f.inline(nil, p), 3)
 }
 
-// After a power cut at any moment the tables that are read have the events that are there, and a rebuild is gone on with.
+// After a power cut at any moment the tables that are read have the stored events, and a rebuild is
+// continued.
 func TestInlineBesideThroughPowerCuts(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	want := make(map[string]total)

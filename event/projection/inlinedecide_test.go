@@ -14,8 +14,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-// Decisions across streams, whose rows all change, beside appends and rebuilds that change the same rows: no decision is
-// made on what has changed, and the rows are what the events add up to.
+// Decisions across streams that all change the same rows, together with appends and rebuilds that
+// change these rows too: no decision is based on an old state, and the rows are equal to a replay.
 func TestInlineDecide(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		const places, students = 9, 6
@@ -79,8 +79,8 @@ func TestInlineDecide(t *testing.T) {
 	})
 }
 
-// A batch is built anew, handlers included, when a row has changed; not after a conflict that it was decided on, nor
-// after an error of its own.
+// A batch is built again, with its handlers, after a conflict with a row. It is not after a
+// conflict with a state that build decided on, or after an error of build.
 func TestInlineCommit(t *testing.T) {
 	f := newFixture(t)
 	if err := f.store.CreateIndex(t.Context(), nil); err != nil {

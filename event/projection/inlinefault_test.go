@@ -39,8 +39,8 @@ func (l *dying) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt
 	return r, err
 }
 
-// A process that dies at any of its commits, while it opens the store or rebuilds, leaves a state from which the next one goes
-// on, and no event is lost or counted twice.
+// A process that ends after any of its commits, while it opens the store or rebuilds, leaves a
+// state from which the next one continues, and no event is lost or counted twice.
 func TestInlineProcessDies(t *testing.T) {
 	for name, work := range map[string]func(f *fixture) error{
 		"open": func(f *fixture) error { _, err := f.tryInline(nil, f.projection("totals", 1, nil)); return err },
@@ -110,7 +110,7 @@ func (f *fixture) on(log mainstem.Log) *fixture {
 	return newFixtureOn(f.t, log)
 }
 
-// An append that finds a projection held by a process that has died switches it on.
+// An append that finds a projection Holding after the end of another process switches it on.
 func TestInlineAppendFinishes(t *testing.T) {
 	f := newFixture(t)
 	s := f.inline(nil, f.projection("totals", 1, nil))
@@ -142,7 +142,8 @@ func TestInlineAppendFinishes(t *testing.T) {
 	f.check(1)
 }
 
-// An event that cannot be handled, and that comes just before appends are held, does not keep them held.
+// An event that cannot be handled, and that is appended just before appends are held, does not keep
+// them held.
 func TestInlinePoisonWhileHeld(t *testing.T) {
 	f := newFixture(t)
 	f.payMany(3)
@@ -172,7 +173,7 @@ func TestInlinePoisonWhileHeld(t *testing.T) {
 	}
 }
 
-// Again is false for what another try does not solve.
+// Again is false for errors that another try cannot resolve.
 func TestInlineAgain(t *testing.T) {
 	f := newFixture(t)
 	s := f.inline(&projection.InlineOptions{Retries: -1}, f.projection("totals", 1, nil))

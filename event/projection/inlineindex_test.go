@@ -10,8 +10,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-// An index that is made, and made anew, and projections that are switched on and rebuilt, change one record, while others
-// append: each event is in the index and in the rows.
+// Creating and rebuilding an index, and switching on and rebuilding projections, change one record
+// while events are appended: each event is in the index and in the rows.
 func TestInlineBesideAnIndex(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		f := newFixtureOn(t, log)
@@ -65,7 +65,7 @@ func TestInlineBesideAnIndex(t *testing.T) {
 	})
 }
 
-// The set of a store in the form in which it was stored first is brought into the new one, and its projections go on.
+// A set in the old form is converted, and its projections continue.
 func TestInlineSetOfTheOldForm(t *testing.T) {
 	f := newFixture(t)
 	p := f.projection("totals", 1, nil)

@@ -218,9 +218,10 @@ func worked(t *testing.T, file string, pid int) bool {
 	return slices.ContainsFunc(journalOf(t, file), func(line string) bool { return strings.HasSuffix(line, end) })
 }
 
-// Processes that append with an inline projection, and processes that rebuild it, with the same handlers or with new ones, are
-// killed at any moment. No append stands still, readers see complete rows at all times, every append that was acknowledged
-// stays, and in the end the rows are what a replay of the events gives.
+// Processes that append with an inline projection, and processes that rebuild it with the same or
+// with new handlers, are killed at any moment. Appends never stop for long, readers see complete
+// rows at all times, every acknowledged append remains, and in the end the rows are equal to a
+// replay of the events.
 func TestInlineKilledProcesses(t *testing.T) {
 	log, url := testengines.Serve(t)
 	file := filepath.Join(t.TempDir(), "journal")

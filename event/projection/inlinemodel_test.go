@@ -13,8 +13,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
-// Random programs of appends, batches, failures, rebuilds and programs that come and go: after each step the rows are
-// those that a replay of the events gives, and an append that failed has left none.
+// Random programs of appends, batches, failures, rebuilds and restarts: after each step the rows
+// are equal to a replay of the events, and a failed append has left no rows.
 func TestInlineProgramsEqualReplays(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		for seed := range uint64(3) {

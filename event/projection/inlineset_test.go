@@ -18,7 +18,8 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
-// Programs without the projections, or with others, are refused with an error that names them.
+// Programs without the projections, or with others, are refused with an error that names the
+// projections.
 func TestInlineOthersAreRefused(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		f := newFixtureOn(t, log)
@@ -92,8 +93,9 @@ func TestWithoutInline(t *testing.T) {
 	f.check(1)
 }
 
-// A projection of a store with events is brought up to date beside appends, none of which is lost or counted
-// twice: those of programs without it are refused from the commit on that switches it on.
+// A projection of a store with events is switched on while events are appended. No event is lost or
+// counted twice: appends by programs without the projection are refused from the commit that
+// switches it on.
 func TestInlineCatchUp(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		f := newFixtureOn(t, log)
@@ -149,7 +151,7 @@ func TestInlineCatchUp(t *testing.T) {
 	})
 }
 
-// A projection that an engine has run goes on as an inline one, and back, without a rebuild.
+// A projection of an engine becomes inline, and back, without a rebuild.
 func TestInlineFromEngineAndBack(t *testing.T) {
 	f := newFixture(t)
 	p := f.projection("totals", 1, nil)
@@ -185,7 +187,7 @@ func TestInlineFromEngineAndBack(t *testing.T) {
 	f.check(1)
 }
 
-// A rebuild beside appends leaves the rows that the events add up to.
+// After a rebuild while events are appended the rows are equal to the sum of the events.
 func TestInlineRebuild(t *testing.T) {
 	f := newFixture(t)
 	p := f.projection("totals", 1, nil)
@@ -220,7 +222,8 @@ func TestInlineRebuild(t *testing.T) {
 	}
 }
 
-// A rebuild that fails half way leaves appends going on, and is finished by the next one, or when the store is opened.
+// After a rebuild that failed appends continue, and the next rebuild, or opening the store,
+// finishes it.
 func TestInlineRebuildFails(t *testing.T) {
 	f := newFixture(t)
 	p := f.projection("totals", 1, nil)
@@ -258,7 +261,8 @@ func TestInlineRebuildFails(t *testing.T) {
 	}
 }
 
-// A new version is deployed: it rebuilds, and programs of the old one fail when it is finished, until they are opened anew.
+// A new version is deployed: it rebuilds, and programs of the old version fail when that is
+// finished, until they are opened in the new version.
 func TestInlineVersions(t *testing.T) {
 	f := newFixture(t)
 	one := f.inline(nil, f.projection("totals", 1, nil))
@@ -314,7 +318,7 @@ func TestInlineVersions(t *testing.T) {
 	f.check(2)
 }
 
-// A second projection joins the first, beside appends of the program that has one.
+// A second projection is added while a program that has only the first one appends.
 func TestInlineSecondProjection(t *testing.T) {
 	f := newFixture(t)
 	first := f.inline(nil, f.projection("totals", 1, nil))
@@ -347,7 +351,7 @@ func TestInlineSecondProjection(t *testing.T) {
 	f.check(1)
 }
 
-// A store that is dropped begins anew.
+// A store that is dropped and created again has no inline projections at first.
 func TestInlineDroppedStore(t *testing.T) {
 	f := newFixture(t)
 	s := f.inline(nil, f.projection("totals", 1, nil))

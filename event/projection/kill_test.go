@@ -82,7 +82,7 @@ func (l *ledger) engine(ctx context.Context) (*projection.Engine, error) {
 	return e, errors.Join(err, e.Start(ctx))
 }
 
-// worker is the life of a process: it ends when it is killed, or its parent ends.
+// worker runs an engine until its process is killed or the parent has ended.
 func worker(url string) int {
 	log, err := remotelog.Open(url, nil)
 	if err == nil {
@@ -113,8 +113,8 @@ func (l *ledger) committed(t *testing.T, pid int) bool {
 	return false
 }
 
-// Processes that share the partitions of a projection are killed at any moment, while events come, and tables are
-// rebuilt: in the end the tables are what a replay of the events gives.
+// Processes that share the partitions of a projection are killed at any moment, while events are
+// appended and tables are rebuilt. In the end the tables are equal to a replay of the events.
 func TestKilledProcesses(t *testing.T) {
 	log, url := testengines.Serve(t)
 	l, err := openLedger(log)

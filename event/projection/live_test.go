@@ -37,8 +37,8 @@ func (f *fixture) started(e *projection.Engine) {
 	})
 }
 
-// A live projection handles what comes after its start, in order, in every engine, and leaves no checkpoint. One that
-// fails at an event tries it again.
+// A live projection handles new events after its start, in order, in every engine, and leaves no
+// checkpoint. It handles a failed event again.
 func TestLive(t *testing.T) {
 	f := newFixture(t)
 	f.payMany(10)
@@ -86,7 +86,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// What a slow live projection leaves out, if it may, is counted: nothing is lost without a number.
+// The events that a slow live projection drops are counted.
 func TestLiveDrops(t *testing.T) {
 	f := newFixture(t)
 	hold := make(chan struct{})
@@ -123,7 +123,7 @@ func TestLiveDrops(t *testing.T) {
 	testkit.Eventually(t, "those that wait to be handled", func() bool { return handled.Load() == 2 })
 }
 
-// Without a checkpoint nothing may be written.
+// A live projection must not write, because it has no checkpoint.
 func TestLiveWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	e := f.live(&projection.Live{Drop: true}, f.add)

@@ -57,8 +57,8 @@ func (l *sleepy) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem
 	}
 }
 
-// A projection that is paused and resumed goes on, also if only one of its goroutines has seen the pause, which
-// then waits for the others to end.
+// A projection that is paused and resumed continues, even if only one of its goroutines has seen
+// the pause and waits for the others to end.
 func TestPausedForAMoment(t *testing.T) {
 	l := &sleepy{Log: testengines.Memory(t), seen: make(chan struct{}), on: make(chan struct{})}
 	f := newFixtureOn(t, l)

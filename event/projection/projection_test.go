@@ -115,7 +115,7 @@ func rebuildWithoutClear(t *testing.T, f *fixture) error {
 	return e.Rebuild(t.Context(), "bare", &projection.RebuildOptions{InPlace: true})
 }
 
-// Reading through a Tx sees what was written, and the commit depends on what was read.
+// A read through a Tx sees earlier writes, and the commit depends on the rows that were read.
 func TestTx(t *testing.T) { onEach(t, testTx) }
 
 func testTx(t *testing.T, f *fixture) {
@@ -168,8 +168,8 @@ func testTx(t *testing.T, f *fixture) {
 	}
 }
 
-// Engines that come and go, as processes do, and two projections that change the same rows: every
-// event takes effect once for each projection.
+// Engines that start and stop, as processes do, and two projections that change the same rows:
+// every event takes effect once for each projection.
 func TestManyEngines(t *testing.T) { onEach(t, testManyEngines) }
 
 func testManyEngines(t *testing.T, f *fixture) {
@@ -216,7 +216,7 @@ func testManyEngines(t *testing.T, f *fixture) {
 	f.check(2)
 }
 
-// After Pause has returned nothing more is committed, in no engine, until Resume.
+// After Pause has returned no engine commits anything until Resume.
 func TestPause(t *testing.T) { onEach(t, testPause) }
 
 func testPause(t *testing.T, f *fixture) {
@@ -306,8 +306,8 @@ func TestControlWithinACommit(t *testing.T) {
 	}
 }
 
-// A rebuild beside appends, with several engines, and after one that failed: the rows are those of
-// the events, each counted once.
+// A rebuild while events are appended, with several engines, and after a rebuild that failed: each
+// event is counted once in the rows.
 func TestRebuild(t *testing.T) { onEach(t, testRebuild) }
 
 func testRebuild(t *testing.T, f *fixture) {
@@ -344,7 +344,7 @@ func testRebuild(t *testing.T, f *fixture) {
 	f.check(1)
 }
 
-// Handlers of another version do not go on with what is there.
+// Handlers of another version do not continue with the rows.
 func TestVersions(t *testing.T) { onEach(t, testVersions) }
 
 func testVersions(t *testing.T, f *fixture) {

@@ -80,8 +80,8 @@ func (f *beside) tables() (names []string) {
 	return names
 }
 
-// While new tables are built, with new handlers, readers see the old ones, complete and up to date; then, at
-// once, the new ones. The old ones stay for a while.
+// While new tables are built with new handlers, readers see the old ones, complete and up to date;
+// then, from one moment on, the new ones. The old ones are kept for a while.
 func TestRebuildBeside(t *testing.T) {
 	for _, partitions := range []int{1, 5} {
 		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
@@ -178,8 +178,8 @@ func (l *seenFirst) DropSpace(ctx context.Context, name string) error {
 	return l.Log.DropSpace(ctx, name)
 }
 
-// The old table is removed when it is due, whatever the engine that let the new one take its place knows of
-// that, and if it could not be removed at first.
+// The old table is removed when it is due, even if the engine that exchanged the tables does not
+// learn of its commit, and if removing it fails at first.
 func TestOldTablesGo(t *testing.T) {
 	f := newBesideOn(t, newFixtureOn(t, &seenFirst{Log: testengines.Memory(t)}))
 	e := f.start(nil, nil, f.projection(1, 1))
@@ -192,7 +192,8 @@ func TestOldTablesGo(t *testing.T) {
 	f.check(1)
 }
 
-// A rebuild that is asked for by a process that runs nothing is carried out by those that run the projection.
+// A rebuild that a process without the projection requests is carried out by the processes that run
+// it.
 func TestRebuildFromElsewhere(t *testing.T) {
 	f := newBeside(t)
 	e := f.start(nil, &projection.Async{Backoff: time.Millisecond}, f.projection(1, 1))
@@ -218,7 +219,8 @@ func TestRebuildFromElsewhere(t *testing.T) {
 	f.stop(elsewhere)
 }
 
-// A rebuild up to a position shows what was there then, and stands still until it is resumed.
+// A rebuild up to a position shows the events up to it, and the projection is paused until it is
+// resumed.
 func TestRebuildOfARange(t *testing.T) {
 	f := newBeside(t)
 	e := f.start(nil, &projection.Async{Partitions: 3, Backoff: time.Millisecond}, f.projection(1, 1))
@@ -260,7 +262,7 @@ func TestRebuildOfARange(t *testing.T) {
 	}
 }
 
-// Engines that end at any moment of a rebuild or a change of partitions, as crashes do: whatever is left is
+// Engines end at any moment of a rebuild or a change of partitions, as crashes do: the change is
 // finished, every event takes effect once, and nothing is left behind.
 func TestChangesThatAreCutOff(t *testing.T) {
 	f := newBeside(t)
@@ -313,7 +315,7 @@ func TestChangesThatAreCutOff(t *testing.T) {
 	})
 }
 
-// Handlers may not write, through their Tx, what a rebuild beside it would write twice.
+// Through their Tx, handlers must not write tables that a rebuild beside would write twice.
 func TestTablesOfOthers(t *testing.T) {
 	f := newBeside(t)
 	foreign := func(ctx context.Context, tx *projection.Tx, ev paid, r event.Recorded) error {

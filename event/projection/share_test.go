@@ -67,8 +67,8 @@ func partitions(engines []*projection.Engine) []int {
 	return counts
 }
 
-// Engines share the partitions, evenly, also when one comes or goes; each event takes effect once, on
-// rows that all partitions change.
+// Engines share the partitions evenly, also when one starts or ends. Each event takes effect once,
+// on rows that all partitions change.
 func TestPartitionsAreShared(t *testing.T) {
 	f := newFixture(t)
 	r := newRunner(f)
@@ -109,8 +109,8 @@ func TestPartitionsAreShared(t *testing.T) {
 	}
 }
 
-// Another number of partitions, once and again, beside appends and an engine that was given another one: every
-// event takes effect once.
+// The number of partitions changes several times, while events are appended and an engine runs that
+// was given another number: every event takes effect once.
 func TestPartitionsChange(t *testing.T) { onEach(t, testPartitionsChange) }
 
 func testPartitionsChange(t *testing.T, f *fixture) {
@@ -146,7 +146,8 @@ func testPartitionsChange(t *testing.T, f *fixture) {
 	}
 }
 
-// The partitions of an engine that can no longer reach the log go to others, and what it is at is not written.
+// The partitions of an engine that can no longer reach the log go to others, and its commits under
+// way are not written.
 func TestPartitionsOfTheDead(t *testing.T) { onEach(t, testPartitionsOfTheDead) }
 
 func testPartitionsOfTheDead(t *testing.T, f *fixture) {
@@ -200,7 +201,7 @@ func (l *cutLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receip
 	return l.Log.Commit(ctx, b)
 }
 
-// A partition that cannot go on does not keep the others from it, and Skip lets it go on after the event.
+// A faulted partition does not stop the others, and Skip lets it continue after the event.
 func TestFaultOfOnePartition(t *testing.T) { onEach(t, testFaultOfOnePartition) }
 
 func testFaultOfOnePartition(t *testing.T, f *fixture) {

@@ -112,8 +112,9 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 			for n := 1; !u.over(ctx); n++ {
 				now, _, _, err := u.e.controls.get(ctx, u.p.name)
 				if err == nil && (now != ctl || g.isEnded()) {
-					// There may be old tables to remove. This is not done where the change is
-					// committed, because the outcome of that commit may be unknown there.
+					// There may be old tables to remove. This is not signalled where the change is
+					// committed, because the end of the generation may cancel that commit before it
+					// has returned.
 					if now.Build != ctl.Build {
 						wake.Signal(u.e.swept) // there may be tables to remove
 					}

@@ -10,6 +10,7 @@
 // continues after the last line that was committed.
 //
 //	go run ./examples/commits -log data testdata/commits.jsonl
+//	go run ./examples/commits -log http://127.0.0.1:8080 testdata/commits.jsonl
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The bytes that are persisted are a promise: this is all of them.
+// The persisted bytes must not change; the test has all of them.
 func TestPersistedBytes(t *testing.T) {
 	log := testengines.Memory(t)
 	commit := func(fill func(b *mainstem.Batch)) error {
@@ -78,7 +78,7 @@ func TestPersistedBytes(t *testing.T) {
 	}
 	holds("event.tag/orders", "index", index)
 
-	// A set of the old form is read, and replaced.
+	// A set in the old form is read, and replaced.
 	if err := commit(func(b *mainstem.Batch) { b.Put(Space("orders"), Old, []byte(stored)) }); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestPersistedBytes(t *testing.T) {
 	}
 }
 
-// What is decoded is valid, and encodes to what decodes to the same.
+// Decoded entries are valid, and encode to bytes that decode to the same entries.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`[{"name":"totals","version":2,"state":"on","since":17}]`))
 	f.Add([]byte(`[{"name":"","version":-1,"state":"off"}]`))
