@@ -56,7 +56,7 @@ type control struct {
 	To          mainstem.Position `json:"to,omitempty"`           // and up to this; 0 means without end
 	Keep        time.Duration     `json:"keep,omitempty"`         // how long old tables are kept after a rebuild
 
-	Tables string `json:"tables,omitempty"` // names of the tables that can be built beside, separated by commas
+	Tables string `json:"tables,omitempty"` // names of the tables that a blue/green rebuild builds, separated by commas
 	Clears bool   `json:"clears,omitempty"` // the rows can be removed, so that a rebuild in place is possible
 }
 

@@ -36,10 +36,10 @@
 //
 // # Rebuilding
 //
-// [Engine.Rebuild] builds version n of the tables, NAME@vn, beside the tables that are read
-// (blue/green). One commit then points the aliases to the new tables. This takes tables that are
-// opened with readmodel.OpenAlias and declared with [Projection.WithTables]. A rebuild in place
-// removes the old rows first.
+// [Engine.Rebuild] is a blue/green rebuild: it builds version n of the tables, NAME@vn, beside the
+// tables that are read (so the code calls it beside), and one commit points the aliases to the new
+// tables. This takes tables that are opened with readmodel.OpenAlias and declared with
+// [Projection.WithTables]. A rebuild in place removes the old rows first.
 //
 // # Guarantees
 //
@@ -70,7 +70,8 @@
 // projections; appends by programs with other ones are refused. inlinebuild.go describes how a
 // projection of a store with events is switched on.
 //
-// [InlineStore.Rebuild] can build tables beside too; readers see complete tables at all times.
+// [InlineStore.Rebuild] is blue/green too, for projections with tables: readers see complete tables
+// at all times.
 //
 // # Limits
 //
@@ -94,7 +95,7 @@
 //	live.go          live projections
 //	inlinestore.go   inline projections: the store and its appends
 //	inlinebuild.go   switching an inline projection on, rebuilding it in place, removing it
-//	inlinebeside.go  rebuilding an inline projection beside
+//	inlinebeside.go  the blue/green rebuild of an inline projection
 //	inlineclaim.go   the claim to a rebuild in place
 //	inlinedecide.go  commits and decisions with inline projections
 //	inlinestatus.go  the status of inline projections

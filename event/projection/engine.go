@@ -239,9 +239,9 @@ func (e *Engine) unit(name string) (*unit, error) {
 }
 
 // Pause stops a projection in all processes that run it, until [Engine.Resume]. When Pause returns,
-// the projection commits nothing more to the log, except for tables that are being built beside. It
-// need not be registered with this engine. A projection that was never started is NotFound; an
-// inline one is Unavailable.
+// the projection commits nothing more to the log; only a blue/green rebuild continues to build its
+// tables. The projection need not be registered with this engine. One that was never started is
+// NotFound; an inline one is Unavailable.
 func (e *Engine) Pause(ctx context.Context, name string) error {
 	return e.controls.change(ctx, name, func(c *control) error { c.Paused = true; return nil })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/mainstemdev/mainstem/event/internal/inlineset"
 )
 
-// This file rebuilds the tables of an inline projection that is On beside those that are read,
-// which stay complete:
+// This file is the blue/green rebuild of an inline projection that is On: new tables are built
+// beside those that are read, which stay complete. The steps:
 //
 //  1. One commit puts the version of the new tables into the set and the control row. Appends
 //     continue to write the old tables.

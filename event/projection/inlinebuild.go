@@ -38,8 +38,8 @@ import (
 // it was decided on, and errChanged makes the others decide again.
 //
 // A rebuild in place is the same with a beginning: take the projection out of the appends
-// (Building), remove its rows under a claim, set the checkpoint to 0, and go to step 1. The rebuild
-// beside is in inlinebeside.go.
+// (Building), remove its rows under a claim, set the checkpoint to 0, and go to step 1. The
+// blue/green rebuild is in inlinebeside.go.
 
 // bring makes the steps for p until it is part of the appends.
 func (s *InlineStore) bring(ctx context.Context, p *Projection) error {
@@ -196,7 +196,7 @@ func (s *InlineStore) otherVersion(ctx context.Context, p *Projection, at *inlin
 	return false, &VersionError{Name: p.name, Have: have, Want: p.version}
 }
 
-// catchUp makes the steps 1 to 4, or those of a rebuild beside if one is under way.
+// catchUp makes the steps 1 to 4, or those of a blue/green rebuild if one is under way.
 func (s *InlineStore) catchUp(ctx context.Context, p *Projection, at inlineAt) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -381,10 +381,11 @@ func (s *InlineStore) progress(ctx context.Context, p *Projection, done mainstem
 // Rebuild handles all events again with the handlers of this program. Programs with handlers of
 // another version fail when it is finished.
 //
-// A projection with tables ([Projection.WithTables]) is rebuilt beside those that are read. Appends
-// continue to write those, so readers see complete tables. At the end appends are held while the
-// last events are handled, then they write both tables, and one commit points the aliases to the
-// new ones. The old tables are kept for [InlineOptions.Keep].
+// For a projection with tables ([Projection.WithTables]) it is a blue/green rebuild: new tables are
+// built beside those that are read. Appends continue to write the latter, so readers see complete
+// tables. At the end appends are held while the last events are handled, then they write both
+// tables, and one commit points the aliases to the new ones. The old tables are kept for
+// [InlineOptions.Keep].
 //
 // Without tables, the rows are removed first by the projection's Clear. Appends continue without
 // the projection meanwhile, and are held at the end; readers see the rows disappear and come back.
@@ -407,7 +408,7 @@ func (s *InlineStore) Rebuild(ctx context.Context, name string) error {
 	return nil
 }
 
-// beginRebuild begins a rebuild: beside if the projection is On and has tables, else in place.
+// beginRebuild begins a rebuild: blue/green if the projection is On and has tables, else in place.
 func (s *InlineStore) beginRebuild(ctx context.Context, p *Projection) error {
 	if len(p.tables) == 0 {
 		return s.clear(ctx, p, nil)

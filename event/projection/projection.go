@@ -80,15 +80,16 @@ func New(name string, version int, filter event.Filter, handlers ...Handler) (*P
 }
 
 // WithClear sets the function that removes everything that the projection has written, and returns
-// p. A rebuild in place needs it, unless all is in tables of WithTables. It may take many commits,
-// and is called again if it fails.
+// p. A rebuild in place calls it, after it has removed the rows of the tables of
+// [Projection.WithTables]; it needs one of the two. The function may take many commits, and is
+// called again if it fails.
 func (p *Projection) WithClear(clear func(ctx context.Context) error) *Projection {
 	p.clear = clear
 	return p
 }
 
-// WithTables declares the tables that this projection alone writes, and returns p. [Engine.Rebuild]
-// can then build them beside those that are read. A [Tx] selects the version of the tables that its
+// WithTables declares the tables that this projection alone writes, and returns p. A blue/green
+// rebuild needs them; see [Engine.Rebuild]. A [Tx] selects the version of the tables that its
 // commit writes.
 func (p *Projection) WithTables(tables ...Versioned) *Projection {
 	p.tables = append(p.tables, tables...)

@@ -18,8 +18,8 @@ type RebuildOptions struct {
 	// To, if set, ends the rebuild at this position: the tables show the events up to it, and the
 	// projection is paused; after [Engine.Resume] it continues from there. Not with InPlace.
 	To mainstem.Position
-	// InPlace removes the rows first and then handles the events. Default: new tables are built
-	// beside those that are read, which takes [Projection.WithTables].
+	// InPlace removes the rows first and then handles the events. Default: a blue/green rebuild,
+	// which takes [Projection.WithTables].
 	InPlace bool
 	// Keep is how long the old tables are kept for readers that still use them. Default 1 h. Not
 	// used with InPlace.
@@ -42,13 +42,13 @@ var watching = backoff.Policy{First: 2 * time.Millisecond, Max: 250 * time.Milli
 // projection is registered with this engine, else with those of the first engine that has the
 // projection.
 //
-// By default new tables are built beside those that are read, which are still kept up to date
-// meanwhile. When the new tables have caught up, one commit points the aliases to them and sets the
-// checkpoints: readers see the old tables or the new ones, both complete. Then Rebuild returns.
-// Rebuild only writes the request to the log and waits; engines of any process carry it out and
-// continue after a crash, even if ctx has ended. A request like the one under way joins it. A
-// request for handlers of another version replaces it; the call that waits for that one returns
-// Conflict.
+// By default it is a blue/green rebuild: new tables are built beside those that are read, which are
+// still kept up to date meanwhile. When the new tables have caught up, one commit points the
+// aliases to them and sets the checkpoints: readers see the old tables or the new ones, both
+// complete. Then Rebuild returns. Rebuild only writes the request to the log and waits; engines of
+// any process carry it out and continue after a crash, even if ctx has ended. A request like the
+// one under way joins it. A request for handlers of another version replaces it; the call that
+// waits for that one returns Conflict.
 //
 // With InPlace the rows are removed first. Nothing is handled until that is done; readers see empty
 // tables that fill again. If removing fails it is tried again, and the projection is stopped
@@ -113,7 +113,7 @@ func (u *unit) checkRebuild(ctx context.Context, o *RebuildOptions) error {
 }
 
 // rebuildInPlace requests a rebuild in place, and carries it out if the projection is registered
-// with this engine. A rebuild beside that is under way is given up.
+// with this engine. A blue/green rebuild under way is given up.
 func (e *Engine) rebuildInPlace(ctx context.Context, name string, u *unit, o *RebuildOptions) error {
 	// After this commit no other commit of the projection succeeds.
 	_, err := e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) error {
@@ -171,7 +171,7 @@ func (e *Engine) abandonTo(b *mainstem.Batch, name string, c *control) {
 // errBusy reports that the row is in a step that ends soon.
 var errBusy = errors.New("its partitions are being changed")
 
-// rebuildBeside requests new tables, and waits until they are read.
+// rebuildBeside requests a blue/green rebuild, and waits until the new tables are read.
 func (e *Engine) rebuildBeside(ctx context.Context, name string, u *unit, o *RebuildOptions) error {
 	next := 0
 	for n := 1; ; n++ {

@@ -57,7 +57,7 @@ type Transaction interface {
 
 // WithTarget makes the projection write to the database t, and returns p. Such a projection runs in
 // an [Engine], also in partitions, and is rebuilt in place by its Clear. It cannot be live or
-// inline, or be built beside.
+// inline, and has no blue/green rebuild.
 func (p *Projection) WithTarget(t Target) *Projection {
 	p.target = t
 	return p

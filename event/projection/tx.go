@@ -30,7 +30,7 @@ type Tx struct {
 }
 
 // tableOf returns the table of a model that tx writes. The error is Invalid for an alias that the
-// projection has not declared, and for a table without versions while tables are built beside.
+// projection has not declared, and for a table without versions during a blue/green rebuild.
 func tableOf[T any](tx *Tx, m readmodel.Model[T]) (*readmodel.Table[T], error) {
 	const op = "projection"
 	a, versions := m.(*readmodel.Alias[T])
