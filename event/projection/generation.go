@@ -27,6 +27,8 @@ type generation struct {
 	ended bool
 }
 
+// newGeneration returns a generation for the row ctl. The condition is requires that the row is
+// unchanged.
 func newGeneration(ctx context.Context, u *unit, ctl control, is kv.Condition) *generation {
 	g := &generation{u: u, ctl: ctl, is: is}
 	g.ctx, g.cancel = context.WithCancel(ctx)
@@ -66,6 +68,7 @@ func (g *generation) begin() {
 	g.wg.Go(g.drive)
 }
 
+// start runs a set until the generation ends.
 func (g *generation) start(s *set) { g.wg.Go(s.run) }
 
 // end cancels the goroutines and waits for them.

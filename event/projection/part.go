@@ -15,9 +15,9 @@ import (
 // part is one subscription of a projection in this engine. Its goroutine runs the subscription and
 // starts it again after failures; a failure does not end other parts.
 type part struct {
-	set      *set // that it belongs to
+	set      *set // the set that it belongs to
 	u        *unit
-	name     string
+	name     string                 // of the subscription
 	opts     event.SubscribeOptions // used by the goroutine of the part only
 	lease    *lease.Lease           // of the partition; nil if the set has only one part
 	output   Output                 // what the handlers write through; nil if the projection has no target
@@ -46,6 +46,7 @@ func (p *part) over(ctx context.Context) bool {
 	}
 }
 
+// setState sets the state that Status reports.
 func (p *part) setState(s State, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

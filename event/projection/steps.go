@@ -67,8 +67,9 @@ func (g *generation) await(ctx context.Context, build int, p mainstem.Position) 
 	return nil
 }
 
-// greatest returns the greatest checkpoint of the same subscriptions. Those without a checkpoint
-// count as at the beginning, and are returned too.
+// greatest returns the greatest checkpoint of the subscriptions that build a version, or that write
+// the tables that are read if build is 0. Those without a checkpoint count as at the beginning, and
+// are returned too.
 func (g *generation) greatest(ctx context.Context, build int) (missing []string, p mainstem.Position, err error) {
 	for _, name := range subscriptions(g.u.p.name, build, g.ctl.partitions()) {
 		cp, err := g.u.e.store.Checkpoint(ctx, name)

@@ -26,9 +26,9 @@ var again = backoff.Policy{First: time.Millisecond, Max: time.Second, Jitter: 0.
 type unit struct {
 	e          *Engine
 	p          *Projection
-	opts       *event.SubscribeOptions
-	partitions int   // the requested number; 0: any
-	live       *Live // nil for an asynchronous projection
+	opts       *event.SubscribeOptions // of its subscriptions, without what differs between them
+	partitions int                     // the requested number; 0: any
+	live       *Live                   // nil for an asynchronous projection
 
 	woken   chan struct{} // signals that the control row may have changed; capacity 1
 	leaving chan struct{} // closed by leave, when the engine stops
@@ -43,7 +43,7 @@ type unit struct {
 		state   State         // of the unit; if it is Running or Rebuilding, the states of parts count
 		err     error         // why the state is Faulted
 		parts   []*part       // subscriptions that run in this engine
-		handled uint64        // events, those counted again that were handled again
+		handled uint64        // number of events; repetitions count
 		faults  uint64        // failures of subscriptions
 		dropped uint64        // events that a live projection has left out
 		busy    time.Duration // total time of the handlers
@@ -116,7 +116,7 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 					// committed, because the end of the generation may cancel that commit before it
 					// has returned.
 					if now.Build != ctl.Build {
-						wake.Signal(u.e.swept) // there may be tables to remove
+						wake.Signal(u.e.swept)
 					}
 					return
 				}
@@ -220,12 +220,14 @@ func (u *unit) request(ctl *control) (decided bool) {
 	return true
 }
 
+// add adds a part that runs, for the status.
 func (u *unit) add(p *part) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.mu.parts = append(u.mu.parts, p)
 }
 
+// remove removes a part that has ended.
 func (u *unit) remove(p *part) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
