@@ -73,7 +73,8 @@ func (r *Deciders[S, C, E]) Load(ctx context.Context, id string) (S, mainstem.Ve
 	return d.state, d.at.version, err
 }
 
-// LoadAt is Load as of p, a point in the past. It needs the events up to p to be stored still.
+// LoadAt is Load as of p, a point in the past, like [Repository.LoadAt]. If the stream had no
+// events at p it returns the initial state.
 func (r *Deciders[S, C, E]) LoadAt(ctx context.Context, id string, p Point) (S, mainstem.Version, error) {
 	if err := p.check(); err != nil {
 		var none S

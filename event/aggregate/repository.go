@@ -64,9 +64,10 @@ func (r *Repository[A]) LoadOrNew(ctx context.Context, id string) (A, error) {
 	return a, err
 }
 
-// LoadAt is Load as of p, a point in the past. It needs the events up to p to be stored still. If
-// the stream had no events at p, or they were removed since, the error is NotFound. Saving the
-// aggregate conflicts if events were appended after p.
+// LoadAt is Load as of p, a point in the past. It needs the events up to p to be stored still: if
+// they were removed since, the error is NotFound or a [*GapError]. If the stream had no events at p
+// the error is NotFound; a zero version, position or time is Invalid. Saving the aggregate
+// conflicts if events were appended after p.
 func (r *Repository[A]) LoadAt(ctx context.Context, id string, p Point) (A, error) {
 	if err := p.check(); err != nil {
 		var none A

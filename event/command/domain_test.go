@@ -113,7 +113,7 @@ func onEach(t *testing.T, test func(t *testing.T, s *shop), middleware ...comman
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) { test(t, shopOn(t, &logUnderTest{Log: log}, middleware...)) })
 }
 
-// virtual returns a log for a bubble of synctest: the model, in which nothing runs in the background.
+// virtual returns a log for a synctest bubble: the model, which has no goroutines.
 func virtual(t testing.TB) *logUnderTest {
 	t.Helper()
 	log := model.New(nil)

@@ -115,8 +115,8 @@ func (f *fixture) payMany(n int) (last mainstem.Position) {
 	return last
 }
 
-// payUntil appends events of random customers until done, but no more than an engine that is slower than the appends can
-// handle, and returns the last position.
+// payUntil appends events of random customers until done is closed, but at most as many as a slow
+// engine can handle, and returns the last position. It returns after done is closed.
 func (f *fixture) payUntil(done <-chan struct{}) (last mainstem.Position) {
 	for range f.rounds(400) {
 		last = f.payMany(1)

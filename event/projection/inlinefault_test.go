@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// dying is the log of a process that dies after a number of its commits: no later one comes through.
+// dying is the log of a process that ends after a number of its commits: later commits fail.
 type dying struct {
 	mainstem.Log
 	left    atomic.Int64
@@ -92,7 +92,7 @@ func TestInlineProcessDies(t *testing.T) {
 	}
 }
 
-// expireClaims removes the claim on a rebuild that a dead process has left, which would expire after a while.
+// expireClaims removes the claim that an ended process holds, which would expire later.
 func (f *fixture) expireClaims() {
 	f.t.Helper()
 	claims, err := kv.Open[string](f.log, "projection.rebuild/shop", nil)

@@ -34,7 +34,8 @@ const (
 	standsStill    = time.Minute // an append that takes longer does
 )
 
-// branch is one of the programs of the test: all append with the inline projection that releases say, and some rebuild it.
+// branch is one of the programs of the test. All append with the inline projection in the version
+// of the newest release, and some rebuild it.
 type branch struct {
 	store    *event.Store
 	types    *event.Types
@@ -97,7 +98,8 @@ func (s *branch) open(ctx context.Context, version int) error {
 	return err
 }
 
-// outdated reports whether err says that the program is of an older version than another, or older than the one that builds.
+// outdated reports whether err says that the program has an older version than another one, or than
+// the one that builds.
 func outdated(err error) bool {
 	var version *projection.VersionError
 	var refused *event.InlineError
@@ -117,7 +119,8 @@ func (s *branch) reopen(ctx context.Context) error {
 	}
 }
 
-// pay appends an event and notes it. A program that is too old is opened in a newer version first, as often as it takes.
+// pay appends an event and records it in the journal. If the program is outdated it is opened in a
+// newer version first.
 func (s *branch) pay(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, standsStill)
 	defer cancel()
@@ -140,8 +143,8 @@ func (s *branch) pay(ctx context.Context) error {
 	}
 }
 
-// rebuild builds the tables anew, with the same handlers or with those of a new release. It returns false if another process
-// has released a newer one meanwhile.
+// rebuild rebuilds the projection, with the same handlers or with those of a new release. It
+// returns false if another process has released a newer version meanwhile.
 func (s *branch) rebuild(ctx context.Context) (bool, error) {
 	err := s.reopen(ctx)
 	if err == nil && rand.IntN(2) == 0 {
@@ -189,7 +192,8 @@ func inlineWorker(role, url, file string) int {
 		}
 		var rebuilt bool
 		if rebuilt, err = s.rebuild(ctx); rebuilt {
-			// A rebuild is a dozen commits, and most of its time is one of them: so it ends behind each of them, too.
+			// A rebuild has about twelve commits, and most of its time is in one of them. So the
+			// process ends itself after a random number of commits too.
 			life.left.Store(1 + rand.Int64N(30))
 		}
 	}
@@ -292,7 +296,8 @@ func (s *branch) read(t *testing.T, until context.Context) {
 	}
 }
 
-// compare compares the rows with a replay, and the events with the journal, of which it returns the numbers.
+// compare compares the rows with a replay, and the events with the journal. It returns their
+// numbers.
 func (s *branch) compare(t *testing.T, journal []string) (appended, rebuilt int) {
 	t.Helper()
 	sums, times := make(map[string]total), make(map[string]int)

@@ -31,8 +31,8 @@ const (
 	workerVariable = "PROJECTION_WORKER" // makes this binary a process of the test, over the log of that URL
 )
 
-// ledger is what the processes of the test compute: the totals of customers, rows that all partitions change, and
-// of each stream which version was handled last.
+// ledger is the state that the processes of the test compute: the totals of customers, in rows that
+// all partitions change, and the version of each stream that was handled last.
 type ledger struct {
 	store    *event.Store
 	types    *event.Types

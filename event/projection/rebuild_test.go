@@ -20,7 +20,8 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// beside is a fixture whose table is an alias, and a projection that adds each event to it times times.
+// beside is a fixture whose table is an alias, and a projection that adds each event to it a number
+// of times.
 type beside struct {
 	*fixture
 	sums *readmodel.Alias[total]
@@ -155,8 +156,9 @@ func rebuildBeside(t *testing.T, f *beside, partitions int) {
 	}
 }
 
-// seenFirst is a log on which the new tables are seen, which ends what built them, before the commit that let
-// the alias stand for them has returned, and on which a table cannot be removed at first.
+// seenFirst is a log whose commit of an alias returns only when its context has ended, with an
+// unknown outcome: other goroutines see the new tables first. The first attempts to remove a table
+// fail.
 type seenFirst struct {
 	mainstem.Log
 	drops atomic.Int64
