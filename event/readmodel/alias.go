@@ -10,35 +10,41 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Model is where a projection keeps entries of T: a [*Table], or an [*Alias].
+// Model is the place where a projection keeps entries of T: a [*Table], or an [*Alias] of versions
+// of a table.
 type Model[T any] interface {
 	Key(T) string
 	version(v int) (*Table[T], error)
 }
 
-// VersionOf returns one version of a model; a [*Table] has only one.
+// VersionOf returns version v of a model. A [*Table] has one version: the result is the table,
+// whatever v is.
 func VersionOf[T any](m Model[T], v int) (*Table[T], error) { return m.version(v) }
 
 func (t *Table[T]) version(int) (*Table[T], error) { return t, nil }
 
-// aliasTable holds which version of a table is read, by "database/table". A table without a row there is read as
-// it is called.
+// aliasTable is the table with the current version of each alias, by "database/table". The alias of
+// a table without a row there is at version 1, the table itself.
 const aliasTable = "readmodel/aliases"
 
 type aliasRow struct {
 	Version int `json:"version"`
 }
 
-// Alias is a name that stands for one of several versions of a table, so that another one can be made
-// beside it, and take its place in one commit: "shop/orders" at first, then "shop/orders@v2", and so on. An
-// Alias reads, and each call follows the alias; what writes are projections (see package
-// projection). It holds no resources, and is safe for concurrent use.
+// Alias is a name that stands for one of several versions of a table. The versions of "shop/orders"
+// are the tables "shop/orders" (1), "shop/orders@v2" and so on. A rebuild fills another version
+// beside the current one, and makes it the current one in one commit.
+//
+// Each call of a method that reads, reads the alias first. An Alias has no methods that write
+// entries: projections write them (see package projection). It holds no resources and needs no
+// Close; all methods may be called from many goroutines.
 type Alias[T any] struct {
 	first *Table[T]
 	rows  *kv.Bucket[aliasRow]
 }
 
-// OpenAlias returns the alias "database/table" of log, with options as of [Open]. It reads and creates nothing.
+// OpenAlias returns the alias "database/table" of log. The options are those of [Open], for every
+// version. It reads and creates nothing.
 func OpenAlias[T any](log mainstem.Log, name string, o *Options[T]) (*Alias[T], error) {
 	first, err := Open(log, name, o)
 	if err != nil {
@@ -54,7 +60,8 @@ func (a *Alias[T]) Name() string { return a.first.bucket.Name() }
 // Key returns the key of an entry.
 func (a *Alias[T]) Key(v T) string { return a.first.key(v) }
 
-// VersionName returns the name of a version of the table called name. Versions 0 and 1 are the table itself.
+// VersionName returns the name of a version of the table called name: name itself for versions 0
+// and 1, else "name@v2" and so on.
 func VersionName(name string, version int) string {
 	if version <= 1 {
 		return name
@@ -62,7 +69,8 @@ func VersionName(name string, version int) string {
 	return fmt.Sprintf("%s@v%d", name, version)
 }
 
-// Version returns the table that a version of the alias is.
+// Version returns one version of the table. It reads and creates nothing. Versions 0 and 1 are the
+// table that has the name of the alias.
 func (a *Alias[T]) Version(version int) (*Table[T], error) {
 	if version <= 1 {
 		return a.first, nil
@@ -72,8 +80,9 @@ func (a *Alias[T]) Version(version int) (*Table[T], error) {
 
 func (a *Alias[T]) version(v int) (*Table[T], error) { return a.Version(v) }
 
-// Current returns the table that the alias stands for now. It stays what it is when the alias moves, and is
-// removed some time after that, so it is for one piece of work and not to be kept.
+// Current returns the version of the table that is current now. The result does not follow the
+// alias: when another version becomes current, the old table is cleared some time later. So use the
+// result for one piece of work, and do not keep it.
 func (a *Alias[T]) Current(ctx context.Context) (*Table[T], error) {
 	e, err := a.rows.Get(ctx, a.Name())
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
@@ -82,12 +91,12 @@ func (a *Alias[T]) Current(ctx context.Context) (*Table[T], error) {
 	return a.Version(e.Value.Version)
 }
 
-// PointTo makes the alias stand for another version, as part of b.
+// PointTo adds to b the write that makes version the current one.
 func (a *Alias[T]) PointTo(b *mainstem.Batch, version int) {
 	a.rows.PutTo(b, a.Name(), aliasRow{version})
 }
 
-// Clear removes every entry of a version, in commits of 500.
+// Clear removes all entries of a version; see [Table.Clear].
 func (a *Alias[T]) Clear(ctx context.Context, version int) error {
 	t, err := a.Version(version)
 	if err != nil {
@@ -96,7 +105,7 @@ func (a *Alias[T]) Clear(ctx context.Context, version int) error {
 	return t.Clear(ctx)
 }
 
-// Get is [Table.Get].
+// Get is [Table.Get] of the current version.
 func (a *Alias[T]) Get(ctx context.Context, key string) (T, error) {
 	t, err := a.Current(ctx)
 	if err != nil {
@@ -106,7 +115,7 @@ func (a *Alias[T]) Get(ctx context.Context, key string) (T, error) {
 	return t.Get(ctx, key)
 }
 
-// GetMany is [Table.GetMany].
+// GetMany is [Table.GetMany] of the current version.
 func (a *Alias[T]) GetMany(ctx context.Context, keys ...string) ([]T, error) {
 	t, err := a.Current(ctx)
 	if err != nil {
@@ -115,7 +124,7 @@ func (a *Alias[T]) GetMany(ctx context.Context, keys ...string) ([]T, error) {
 	return t.GetMany(ctx, keys...)
 }
 
-// Find is [Table.Find].
+// Find is [Table.Find] of the current version.
 func (a *Alias[T]) Find(ctx context.Context, q *Query) ([]T, error) {
 	t, err := a.Current(ctx)
 	if err != nil {
@@ -124,7 +133,7 @@ func (a *Alias[T]) Find(ctx context.Context, q *Query) ([]T, error) {
 	return t.Find(ctx, q)
 }
 
-// FindOne is [Table.FindOne].
+// FindOne is [Table.FindOne] of the current version.
 func (a *Alias[T]) FindOne(ctx context.Context, q *Query) (T, error) {
 	t, err := a.Current(ctx)
 	if err != nil {
@@ -134,7 +143,7 @@ func (a *Alias[T]) FindOne(ctx context.Context, q *Query) (T, error) {
 	return t.FindOne(ctx, q)
 }
 
-// Count is [Table.Count].
+// Count is [Table.Count] of the current version.
 func (a *Alias[T]) Count(ctx context.Context, q *Query) (int, error) {
 	t, err := a.Current(ctx)
 	if err != nil {

@@ -6,15 +6,20 @@ import (
 	"strings"
 )
 
-// field is a field of the type of a table.
+// A query is compiled for the type of a table before it reads: the path of each field becomes a
+// list of indexes for reflection, and each condition becomes a function of an entry. Every fault of
+// the fields, values and order of a query is found here, as a [*FieldError].
+
+// field is a field of the entries of a table, given by its path.
 type field struct {
-	index [][]int // of one struct after the other, through pointers
+	index [][]int // one index for each name of the path; pointers between structs are followed
 	kind  kind
-	elem  kind // of the elements, if it is a list
-	typ   reflect.Type
+	elem  kind         // of the elements; only if kind is kindList
+	typ   reflect.Type // without pointers
 }
 
-// findField returns the field of t at a path with dots.
+// findField returns the field of t at a path of names joined by dots. If there is none, it returns
+// the reason.
 func findField(t reflect.Type, path string) (*field, string) {
 	f := &field{typ: t}
 	for _, name := range strings.Split(path, ".") {
@@ -39,7 +44,8 @@ func findField(t reflect.Type, path string) (*field, string) {
 	return f, ""
 }
 
-// of returns the field of v; false if it, or a struct on the way, is a nil pointer.
+// of returns the field of the entry v, without pointers. It returns false if the field is null: if
+// it, or a struct on the path to it, is a nil pointer.
 func (f *field) of(v reflect.Value) (reflect.Value, bool) {
 	for _, index := range f.index {
 		if v = deref(v); !v.IsValid() {
@@ -54,7 +60,7 @@ func (f *field) of(v reflect.Value) (reflect.Value, bool) {
 	return v, v.IsValid()
 }
 
-// deref follows pointers. The zero Value stands for nil.
+// deref follows pointers. It returns the zero Value for a nil pointer.
 func deref(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -62,7 +68,8 @@ func deref(v reflect.Value) reflect.Value {
 	return v
 }
 
-// value returns the field of v, null for a nil pointer. The field is not a list.
+// value returns the field of the entry v; the zero value if it is null. The field must not be a
+// list.
 func (f *field) value(v reflect.Value) value {
 	if v, ok := f.of(v); ok {
 		return valueOf(f.kind, v)
@@ -73,9 +80,9 @@ func (f *field) value(v reflect.Value) value {
 // test reports whether an entry meets a condition.
 type test func(v reflect.Value) bool
 
-// compiled is a query for a type.
+// compiled is a query for one type.
 type compiled struct {
-	groups [][]test
+	groups [][]test // an entry matches if all tests of one group hold, or if there are no groups
 	orders []compiledOrder
 }
 
@@ -84,7 +91,7 @@ type compiledOrder struct {
 	descending bool
 }
 
-// compile returns q for the type t, or a [*FieldError].
+// compile returns q compiled for the type t, or a [*FieldError].
 func compile(t reflect.Type, q *Query) (*compiled, error) {
 	c := &compiled{}
 	for _, group := range q.groups {
@@ -115,7 +122,7 @@ func compile(t reflect.Type, q *Query) (*compiled, error) {
 	return c, nil
 }
 
-// matches reports whether v, a struct, is selected.
+// matches reports whether the query selects v, a struct.
 func (c *compiled) matches(v reflect.Value) bool {
 	for _, group := range c.groups {
 		all := true
@@ -131,6 +138,8 @@ func (c *compiled) matches(v reflect.Value) bool {
 	return len(c.groups) == 0
 }
 
+// compileCondition returns the test of a condition, or the reason why its field cannot be compared
+// so.
 func compileCondition(f *field, c *condition) (do test, reason string) {
 	if c.op == IsNull || c.op == NotNull {
 		if len(c.values) != 0 {
@@ -159,7 +168,7 @@ func compileCondition(f *field, c *condition) (do test, reason string) {
 	}, ""
 }
 
-// compileElement is Contains of a list.
+// compileElement returns the test of Contains for a list: an element equals the value.
 func compileElement(f *field, c *condition) (test, string) {
 	values, reason := operands(f.elem, f.typ.Elem(), c)
 	if reason != "" {
@@ -179,7 +188,9 @@ func compileElement(f *field, c *condition) (test, string) {
 	}, ""
 }
 
-// operands returns the values of a condition as those of the field's kind.
+// operands returns the values of a condition, converted to kind k. A slice that is the only value
+// of In or NotIn stands for its elements. The second result is the reason if the number of values
+// or a value is wrong.
 func operands(k kind, t reflect.Type, c *condition) ([]value, string) {
 	given := c.values
 	if list := reflect.ValueOf(firstOf(given)); (c.op == In || c.op == NotIn) && len(given) == 1 && list.Kind() == reflect.Slice {
@@ -218,7 +229,7 @@ func firstOf(values []any) any {
 	return values[0]
 }
 
-// compareBy returns the comparison of a field that is not null with values of its kind.
+// compareBy returns the comparison op of a field that is not null with values of the same kind.
 func compareBy(f *field, op Op, values []value) (func(value) bool, string) {
 	ordered := func(x, y value, holds func(int) bool) bool {
 		order, ok := compare(f.kind, x, y)

@@ -10,22 +10,26 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// cursor is the place of an entry in the order of a query: URL-safe Base64 of JSON.
+// cursor is the place of an entry in the order of a query, as the text that [Table.Page] returns:
+// URL-safe Base64 of JSON. It holds the key and the values by which the query orders, so a walk
+// continues at the same place even if that entry has been removed.
 type cursor struct {
 	Key   []byte        `json:"k"`
 	Order []cursorValue `json:"o,omitempty"`
 }
 
-// cursorValue is a [value] that was written down.
+// cursorValue is a [value] in a cursor.
 type cursorValue struct {
 	There bool      `json:"y,omitempty"`
 	Int   int64     `json:"i,omitempty"`
 	Uint  uint64    `json:"u,omitempty"`
-	Float uint64    `json:"f,omitempty"` // the bits: JSON has no NaN
-	Text  []byte    `json:"s,omitempty"` // any bytes
+	Float uint64    `json:"f,omitempty"` // the bits of the number: JSON has no NaN
+	Text  []byte    `json:"s,omitempty"` // bytes, since JSON strings must be UTF-8
 	Time  time.Time `json:"t,omitzero"`
 }
 
+// writeCursor returns the text of a place. If a value is a time that JSON cannot represent (a year
+// outside 0 to 9999), the text has no values, and readCursor refuses it.
 func writeCursor(key string, order []value) string {
 	c := cursor{Key: []byte(key)}
 	for _, v := range order {
@@ -39,8 +43,8 @@ func writeCursor(key string, order []value) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// readCursor returns what writeCursor wrote for a query with that many orders; "" is the
-// place before all entries.
+// readCursor returns the place that writeCursor wrote, for a query that orders by that many fields.
+// "" is the place before all entries. A text that does not fit the query is Invalid.
 func readCursor(s string, orders int) (*cursor, error) {
 	c := &cursor{}
 	if s == "" {
@@ -59,6 +63,7 @@ func readCursor(s string, orders int) (*cursor, error) {
 	return c, nil
 }
 
+// values returns the values by which the query orders.
 func (c *cursor) values() []value {
 	out := make([]value, len(c.Order))
 	for i, v := range c.Order {

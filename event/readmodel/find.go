@@ -16,13 +16,14 @@ type found[T any] struct {
 	key      string
 	revision kv.Revision
 	value    T
-	order    []value // the fields that it is sorted by
+	order    []value // the fields by which the query orders
 }
 
-// Find returns the entries that q selects, of one moment (by an index on an engine without snapshots, of one moment for
-// each few hundred entries). It uses an index where one fits; see [Options.Indexes]. Without one it reads the whole
-// table, or as much as it takes to reach the limit if it is in the order of the keys; see
-// [Table.Explain]. Where it has to sort, it holds all entries that are selected in memory.
+// Find returns the entries that q selects, in its order, as of one moment (for an index on an
+// engine without snapshots, each chunk of a few hundred entries is). It uses an index if one fits
+// and is built; see [Options.Indexes]. Otherwise it reads the whole table or, if the result is in
+// the order of the keys, from the cursor to the limit. If it has to sort, it holds all selected
+// entries in memory. [Table.Explain] returns which of these it does.
 func (t *Table[T]) Find(ctx context.Context, q *Query) ([]T, error) {
 	entries, err := t.find(ctx, q)
 	if err != nil {
@@ -50,7 +51,8 @@ func (t *Table[T]) FindOne(ctx context.Context, q *Query) (T, error) {
 	return out[0], nil
 }
 
-// Count returns how many entries q selects, whatever its order, limit, offset and cursor.
+// Count returns how many entries q selects. It ignores the order, the limit, the offset and the
+// cursor.
 func (t *Table[T]) Count(ctx context.Context, q *Query) (int, error) {
 	c, err := compile(t.typ, q)
 	if err != nil {
@@ -67,8 +69,10 @@ func (t *Table[T]) Count(ctx context.Context, q *Query) (int, error) {
 	return n, t.each(ctx, c, "", add)
 }
 
-// Page is Find that also returns a cursor for [Query.After], "" after the last page. Walking a table
-// page by page meets every entry once that is selected, and keeps its place, all the time.
+// Page is Find that also returns a cursor for [Query.After]. The cursor is "" if q has no limit or
+// if the page has fewer entries than the limit; the page after a full one may be empty. A walk page
+// by page yields exactly once every entry that is selected, and does not change its place in the
+// order, during the whole walk.
 func (t *Table[T]) Page(ctx context.Context, q *Query) (page []T, next string, err error) {
 	entries, err := t.find(ctx, q)
 	if err != nil {
@@ -84,8 +88,9 @@ func (t *Table[T]) Page(ctx context.Context, q *Query) (page []T, next string, e
 	return page, next, nil
 }
 
-// Explain says how a query is answered, or what is wrong with it: by which index, or by reading all. An index that is
-// still being built is not used.
+// Explain returns how Find executes q: by which index, or by reading the table. Its errors are
+// those of Find before it reads. Explain does not read: it may name an index that is not built yet,
+// in place of which Find reads the whole table.
 func (t *Table[T]) Explain(q *Query) (string, error) {
 	c, after, err := t.prepare(q)
 	if err != nil {
@@ -112,6 +117,7 @@ func (t *Table[T]) Explain(q *Query) (string, error) {
 	return how + ": the table has no index", nil
 }
 
+// explainPlan returns how q is executed by the plan p.
 func (t *Table[T]) explainPlan(q *Query, c *compiled, p *plan) string {
 	how := p.String() + " of table " + t.bucket.Name()
 	switch {
@@ -123,7 +129,7 @@ func (t *Table[T]) explainPlan(q *Query, c *compiled, p *plan) string {
 	return how
 }
 
-// prepare compiles q, and reads its cursor.
+// prepare checks and compiles q, and decodes its cursor.
 func (t *Table[T]) prepare(q *Query) (*compiled, *cursor, error) {
 	if err := q.check(); err != nil {
 		return nil, nil, err
@@ -136,6 +142,7 @@ func (t *Table[T]) prepare(q *Query) (*compiled, *cursor, error) {
 	return c, after, err
 }
 
+// find is Find with the keys and revisions of the entries.
 func (t *Table[T]) find(ctx context.Context, q *Query) ([]found[T], error) {
 	c, after, err := t.prepare(q)
 	if err != nil {
@@ -163,23 +170,28 @@ func (t *Table[T]) find(ctx context.Context, q *Query) ([]found[T], error) {
 	return s.result(), nil
 }
 
-// unusable reports whether err says that an index cannot be read: it is not built, or not by this definition.
+// unusable reports whether err may mean that an index cannot be read: it is not declared, not
+// built, or has another definition. The table is then read without it.
 func unusable(err error) bool {
 	return errors.Is(err, mainstem.ErrUnavailable) || errors.Is(err, mainstem.ErrNotFound)
 }
 
-// selection is what a query has found so far.
+// selection collects the entries of a query. If they arrive in the order of the query, it ends the
+// read as soon as there are enough; else it collects all, and result sorts them.
 type selection[T any] struct {
 	q       *Query
 	c       *compiled
 	after   *cursor
-	ordered bool // entries come in the order of the query, those that are equal in it in any order
-	out     []found[T]
-	run     int // where in out the entries begin that are equal to the last
+	ordered bool       // entries arrive in the order of the query; equal ones arrive in any order
+	out     []found[T] // the entries after the cursor so far
+	run     int        // index in out of the first entry of the last run; see add
 }
 
-// add takes an entry, and reports whether more are needed. In order, those that are equal are sorted when the next one comes:
-// so it may end when a run is over and there are enough.
+// add adds an entry, and reports whether more are needed.
+//
+// Entries that are equal in the order of the query form a run, and result sorts each run by key. So
+// in an ordered read, the read may end only between two runs: when the next run begins beyond the
+// limit. Without OrderBy each entry is a run of its own.
 func (s *selection[T]) add(e found[T]) bool {
 	if s.q.after != "" && s.c.compare(s.after.values(), e.order, string(s.after.Key), e.key) >= 0 {
 		return true
@@ -196,7 +208,7 @@ func (s *selection[T]) add(e found[T]) bool {
 	return !(s.ordered && len(s.c.orders) == 0 && s.q.limit > 0 && len(s.out) >= s.q.offset+s.q.limit)
 }
 
-// result returns what the query selects.
+// result returns the entries of the query: sorted, and without those outside of offset and limit.
 func (s *selection[T]) result() []found[T] {
 	slices.SortFunc(s.out, func(a, b found[T]) int { return s.c.compare(a.order, b.order, a.key, b.key) })
 	out := s.out[min(s.q.offset, len(s.out)):]
@@ -206,7 +218,7 @@ func (s *selection[T]) result() []found[T] {
 	return out
 }
 
-// eachOf calls do for the entries in the ranges of a plan that c selects, until it returns false.
+// eachOf calls do for the entries in the ranges of a plan that c selects, until do returns false.
 func (t *Table[T]) eachOf(ctx context.Context, p *plan, c *compiled, do func(found[T]) bool) error {
 	for e, err := range t.indexed.By(p.index.name).ListAll(ctx, p.ranges...) {
 		if err != nil {
@@ -219,7 +231,7 @@ func (t *Table[T]) eachOf(ctx context.Context, p *plan, c *compiled, do func(fou
 	return nil
 }
 
-// each calls do for the entries that c selects, in the order of their keys after begin, until it
+// each calls do for the entries that c selects, in the order of their keys after begin, until do
 // returns false.
 func (t *Table[T]) each(ctx context.Context, c *compiled, begin string, do func(found[T]) bool) error {
 	for e, err := range t.bucket.List(ctx, &kv.Query{After: begin}) {
@@ -233,7 +245,7 @@ func (t *Table[T]) each(ctx context.Context, c *compiled, begin string, do func(
 	return nil
 }
 
-// selects returns e with the fields that it is sorted by, if c selects it.
+// selects returns e as a found, and whether c selects it.
 func selects[T any](c *compiled, e *kv.Entry[T]) (f found[T], ok bool) {
 	v := deref(reflect.ValueOf(&e.Value))
 	if !v.IsValid() || !c.matches(v) {

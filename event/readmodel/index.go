@@ -8,26 +8,30 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Index is an order of the entries of a table by their fields, in which queries find what they select; see [Options.Indexes].
+// Index declares an order of the entries of a table by fields; see [Options.Indexes].
 type Index struct {
-	// Fields are those that it is ordered by, one after the other, named as in a [Query].
+	// Fields are the fields by which the index is ordered, the first one first, named as in a
+	// [Query]. At least one.
 	Fields []string
-	// Unique lets no two entries have equal fields: a write that would is a [*kv.UniqueError]. An entry whose field is null
-	// is equal to no other.
+	// Unique forbids that two entries have equal fields: a write that would cause it fails with a
+	// [*kv.UniqueError]. An entry with a null field is not in a unique index, so it never
+	// conflicts.
 	Unique bool
-	// Version numbers the definition: raise it when the type of a field changes, so that the index is built anew.
+	// Version numbers the definition. Increase it when the type of a field changes, so that the
+	// index is built anew. Default 0.
 	Version uint32
 }
 
-// index is an [Index] of a table.
+// index is an [Index] that was checked against the type of its table.
 type index struct {
-	name    string
-	paths   []string
-	fields  []*field
-	partial bool // entries with a null are not in it
+	name    string   // in package kv; see indexName
+	paths   []string // Index.Fields
+	fields  []*field // one for each of paths
+	partial bool     // entries with a null field are not in the index
 }
 
-// compileIndexes returns the indexes of a table of t, and how the table is to keep them.
+// compileIndexes checks the indexes of a table of t. It returns them for queries (out), and as
+// package kv maintains them (keep).
 func compileIndexes[T any](t reflect.Type, indexes []Index) (out []index, keep []kv.Index[T], err error) {
 	for _, i := range indexes {
 		x := index{paths: i.Fields, name: indexName(i.Fields)}
@@ -51,11 +55,14 @@ func compileIndexes[T any](t reflect.Type, indexes []Index) (out []index, keep [
 	return out, keep, nil
 }
 
-// indexName returns the name of an index over fields: Status_Address-City.
+// indexName returns the name of the index over fields: the paths joined by underlines, with dashes
+// for dots, such as Status_Address-City.
 func indexName(fields []string) string {
 	return strings.ReplaceAll(strings.Join(fields, "_"), ".", "-")
 }
 
+// partsOf returns the function that computes the parts of an entry in the index: one for each
+// field, or none if the entry is not in the index.
 func partsOf[T any](x *index) func(T) []kv.Part {
 	fields, partial := x.fields, x.partial
 	return func(entry T) []kv.Part {
@@ -75,7 +82,7 @@ func partsOf[T any](x *index) func(T) []kv.Part {
 	}
 }
 
-// partOf returns a value of kind k as a part, whose order is that of compare.
+// partOf returns a value of kind k as a part. The order of parts is that of compare.
 func partOf(k kind, v value) kv.Part {
 	switch {
 	case !v.there:
@@ -94,8 +101,8 @@ func partOf(k kind, v value) kv.Part {
 	return kv.Int(v.i)
 }
 
-// nullable reports whether the field of t, or a struct on the way to it, is a pointer. t itself may be one,
-// but a nil entry has no fields.
+// nullable reports whether the field of t can be null: whether it, or a struct on the path to it,
+// is a pointer. Pointers of t itself do not count, since a nil entry has no fields at all.
 func (f *field) nullable(t reflect.Type) bool {
 	for _, index := range f.index {
 		for t.Kind() == reflect.Pointer {
@@ -103,7 +110,7 @@ func (f *field) nullable(t reflect.Type) bool {
 		}
 		for i := range index {
 			if i > 0 && t.Kind() == reflect.Pointer {
-				return true // an embedded pointer
+				return true // the struct is embedded by a pointer
 			}
 			for t.Kind() == reflect.Pointer {
 				t = t.Elem()

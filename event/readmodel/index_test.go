@@ -110,7 +110,7 @@ var anyQuery = rapid.Custom(func(t *rapid.T) *readmodel.Query {
 	return q
 })
 
-// Whatever is asked, the answer by an index is that of reading everything.
+// A query returns the same entries by an index as by reading the whole table.
 func TestRandomQueriesBesideTheWalk(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		ctx, round, used := t.Context(), 0, 0
@@ -209,7 +209,7 @@ func TestExplainNamesTheIndex(t *testing.T) {
 	}
 }
 
-// A table that has entries before it has indexes is read as a whole until they are built.
+// Queries read a whole table that had entries before it had indexes, until the indexes are built.
 func TestIndexesOfATableWithEntries(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		ctx := t.Context()

@@ -2,26 +2,27 @@ package readmodel
 
 import "reflect"
 
-// Parsed is a [Query] that was checked against the type of its entries, for packages that answer queries
-// elsewhere than in a [Table], such as readmodel/pg.
+// Parsed is a [Query] that was checked against the type of its entries. It is for packages that
+// execute queries elsewhere than in a [Table], such as readmodel/pg.
 type Parsed struct {
-	Groups [][]Condition // one of them must hold, with all its conditions; none: every entry is selected
-	Orders []Order       // the entries that are equal in all of them are in the order of their keys
-	Limit  int           // 0: there is none
-	Offset int
-	After  *Place // nil: from the first entry on
+	Groups [][]Condition // an entry is selected if all conditions of one group hold, or if there are no groups
+	Orders []Order       // entries that are equal in all of them are in the order of their keys
+	Limit  int           // 0: no limit
+	Offset int           // entries to leave out, counted after After
+	After  *Place        // the result begins after this place; nil: at the first entry
 }
 
 // Condition is one comparison of a [Parsed] query.
 type Condition struct {
 	Field string
 	Op    Op
-	// Values are as many as Op takes, each an int64, uint64, float64, string, bool or time.Time, as is the kind of the field,
-	// or of its elements if it is a list. Those of a slice that was given to In or NotIn are listed.
+	// Values are as many as Op takes. Each is an int64, uint64, float64, string, bool or time.Time,
+	// according to the kind of the field, or of its elements if the field is a list. A slice that
+	// was given to In or NotIn is replaced by its elements.
 	Values []any
 }
 
-// Order is one field that a [Parsed] query is sorted by.
+// Order is one field by which a [Parsed] query orders.
 type Order struct {
 	Field     string
 	Direction Direction
@@ -30,10 +31,11 @@ type Order struct {
 // Place is the place of an entry in the order of a query.
 type Place struct {
 	Key   string
-	Order []any // the values of the fields that the query is sorted by, as those of a [Condition]; nil is null
+	Order []any // the values of the fields by which the query orders, as in [Condition.Values]; nil is null
 }
 
-// Parse checks a query against the struct t, or a pointer to one. The errors are those of [Table.Find] before it reads.
+// Parse checks a query against t, a struct or a pointer to one. Its errors are those that
+// [Table.Find] returns before it reads.
 func (q *Query) Parse(t reflect.Type) (*Parsed, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -62,7 +64,7 @@ func (q *Query) Parse(t reflect.Type) (*Parsed, error) {
 	return p, nil
 }
 
-// parseCondition returns a condition that was compiled.
+// parseCondition returns a condition that compile has accepted.
 func parseCondition(t reflect.Type, c *condition) Condition {
 	out := Condition{Field: c.field, Op: c.op}
 	if c.op == IsNull || c.op == NotNull {
@@ -80,6 +82,7 @@ func parseCondition(t reflect.Type, c *condition) Condition {
 	return out
 }
 
+// parsePlace returns the place of a cursor; nil for "".
 func parsePlace(c *compiled, after string) (*Place, error) {
 	if after == "" {
 		return nil, nil
@@ -109,7 +112,7 @@ func (p *Place) Cursor() string {
 	return writeCursor(p.Key, order)
 }
 
-// any returns a value of kind k as one of a [Condition].
+// any returns a value of kind k in the type that [Condition.Values] has for it; nil for null.
 func (v value) any(k kind) any {
 	switch {
 	case !v.there:

@@ -9,21 +9,36 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// maxRanges is how many ranges of an index one query reads at most: In with more values does not use it.
+// How a query uses an index:
+//
+//  1. The fields of the index are taken in their order, as long as the query has a condition Eq, In
+//     or IsNull on the field. Each combination of their values is the prefix of one range.
+//  2. The next field may have bounds: Gt, Ge, Lt, Le, Between, NotNull, or Like with a literal
+//     beginning. They narrow every range.
+//  3. If there is one prefix, and the fields after it begin with those of OrderBy, in one
+//     direction, the range is in the order of the query. Reading then starts at the cursor and
+//     stops at the limit.
+//
+// Of several indexes, the one with the most fixed fields is used; among these one with bounds, then
+// one in order.
+//
+// Invariant: the ranges hold every entry that the query selects, and may hold more. Every entry is
+// tested against all conditions after it is read.
+
+// maxRanges is the largest number of ranges of an index that one query reads. In with more values
+// does not use its index.
 const maxRanges = 100
 
-// plan is how a query is answered by an index. The conditions of the query are tested all the same, so the ranges may
-// hold more than it selects, and never less.
+// plan is how an index answers one query.
 type plan struct {
 	index   *index
-	ranges  []*kv.IndexQuery
-	fixed   int  // fields with given values
-	bounded bool // the next field has bounds
-	ordered bool // the ranges, which are one, are in the order of the query; those that are equal in it in some order
+	ranges  []*kv.IndexQuery // one for each prefix; disjoint
+	fixed   int              // how many fields of the index, from the first, have given values
+	bounded bool             // the field after them has bounds
+	ordered bool             // the one range is in the order of the query; equal entries are in any order
 }
 
-// plan returns the best plan for q, which was compiled, or nil if no index fits. A query with Or is answered
-// without.
+// plan returns the best plan for q, which must compile, or nil if no index fits or q has an Or.
 func (t *Table[T]) plan(q *Query, after *cursor) *plan {
 	if len(q.groups) > 1 {
 		return nil
@@ -42,6 +57,7 @@ func (t *Table[T]) plan(q *Query, after *cursor) *plan {
 	return best
 }
 
+// score orders plans: the greatest is the best.
 func (p *plan) score() int {
 	s := 4 * p.fixed
 	if p.bounded {
@@ -53,7 +69,7 @@ func (p *plan) score() int {
 	return s
 }
 
-// newPlan returns how x answers a query, or nil if it does not.
+// newPlan returns the plan by which x answers a query, or nil if x does not fit.
 func newPlan(x *index, group []condition, q *Query, after *cursor) *plan {
 	p := &plan{index: x}
 	prefixes := [][]kv.Part{nil}
@@ -85,7 +101,7 @@ func newPlan(x *index, group []condition, q *Query, after *cursor) *plan {
 	}
 	switch {
 	case x.partial && (p.fixed < len(x.fields)-1 || p.fixed < len(x.fields) && !p.bounded):
-		return nil // an entry that it lacks may be selected
+		return nil // the query may select an entry that is not in the index
 	case p.fixed == 0 && !p.bounded && !(p.ordered && q.limit > 0):
 		return nil
 	}
@@ -99,7 +115,7 @@ func newPlan(x *index, group []condition, q *Query, after *cursor) *plan {
 func (p *plan) inOrder(q *Query) bool {
 	rest := p.index.paths[p.fixed:]
 	if len(q.orders) == 0 {
-		return len(rest) == 0 // in the order of their keys
+		return len(rest) == 0 // entries with equal parts are in the order of their keys
 	}
 	if len(q.orders) > len(rest) {
 		return false
@@ -112,7 +128,9 @@ func (p *plan) inOrder(q *Query) bool {
 	return true
 }
 
-// beginAt has the range begin at the place of a cursor, and gives it its direction.
+// beginAt sets the direction of the range, and makes it begin at the cursor. The range includes the
+// entries that are equal to the place of the cursor; [selection.add] skips those that are not after
+// it.
 func (p *plan) beginAt(q *Query, after *cursor) {
 	r := p.ranges[0]
 	r.Reverse = len(q.orders) > 0 && q.orders[0].direction == Desc
@@ -130,7 +148,8 @@ func (p *plan) beginAt(q *Query, after *cursor) {
 	}
 }
 
-// fixedParts returns the values that a field must have one of, or nil.
+// fixedParts returns the values of which a field must have one; nil if the query does not fix the
+// field.
 func fixedParts(f *field, path string, group []condition) []kv.Part {
 	for i := range group {
 		c := &group[i]
@@ -154,16 +173,18 @@ func fixedParts(f *field, path string, group []condition) []kv.Part {
 	return nil
 }
 
-// bounds are those of one field. An end that is not set is open; null is outside of each.
+// bounds are the bounds of one field. A bound that is not set is open. If any bound is set, null is
+// outside. Of several conditions on one side, one is the bound, and the others are only tested.
 type bounds struct {
 	begin, end   *kv.Part
-	above, until bool     // begin is not included; end is
-	prefix       *kv.Part // of text
+	above, until bool     // above: begin itself is outside; until: end itself is inside
+	prefix       *kv.Part // the beginning of a text
 	notNull      bool
 }
 
 func (b *bounds) any() bool { return b.begin != nil || b.end != nil || b.prefix != nil || b.notNull }
 
+// boundsOf returns the bounds of a field among the conditions of a group.
 func boundsOf(f *field, path string, group []condition) (b bounds) {
 	for i := range group {
 		c := &group[i]
@@ -186,6 +207,7 @@ func boundsOf(f *field, path string, group []condition) (b bounds) {
 	return b
 }
 
+// add adds the bounds of one comparison.
 func (b *bounds) add(f *field, c *condition) {
 	values, _ := operands(f.kind, f.typ, c)
 	first, last := partOf(f.kind, values[0]), partOf(f.kind, values[len(values)-1])
@@ -216,8 +238,9 @@ func (b *bounds) query(prefix []kv.Part) *kv.IndexQuery {
 	return q
 }
 
-// literalPrefix returns the text with which every match of a pattern of Like begins. It is "" where that is not known for
-// certain: Like compares characters, of which bytes that are not UTF-8 are all the same.
+// literalPrefix returns the text with which every match of a pattern of Like begins; "" if there is
+// none. It stops at bytes that are not UTF-8: Like compares runes, and all such bytes are the same
+// rune.
 func literalPrefix(pattern string) string {
 	var s strings.Builder
 	for i := 0; i < len(pattern); {
@@ -237,7 +260,7 @@ func literalPrefix(pattern string) string {
 	return s.String()
 }
 
-// String says what the plan reads.
+// String returns what the plan reads, for [Table.Explain].
 func (p *plan) String() string {
 	how := "reads"
 	switch {

@@ -8,22 +8,24 @@ import (
 	"time"
 )
 
-// kind is how the values of a field compare.
+// kind is how the values of a field are compared. Every integer type is kindInt or kindUint, and so
+// on.
 type kind uint8
 
 const (
-	kindOther kind = iota // not at all
+	kindOther kind = iota // not comparable: structs, maps and the like
 	kindInt
 	kindUint
 	kindFloat
 	kindText
 	kindBool
 	kindTime
-	kindList // by its elements
+	kindList // slices and arrays; Contains compares their elements
 )
 
 var timeType = reflect.TypeFor[time.Time]()
 
+// kindOf returns the kind of a type that is not a pointer.
 func kindOf(t reflect.Type) kind {
 	if t == timeType {
 		return kindTime
@@ -45,9 +47,10 @@ func kindOf(t reflect.Type) kind {
 	return kindOther
 }
 
-// value is a value of a field or of a query, of one kind. The zero value is null.
+// value is a value of a field or of a query. One of its fields is used, as the kind says; a bool is
+// 0 or 1 in i. The zero value is null.
 type value struct {
-	there bool
+	there bool // false: null
 	i     int64
 	u     uint64
 	f     float64
@@ -55,7 +58,7 @@ type value struct {
 	t     time.Time
 }
 
-// valueOf returns v, whose kind is k.
+// valueOf returns v, which is of kind k, as a value.
 func valueOf(k kind, v reflect.Value) value {
 	x := value{there: true}
 	switch k {
@@ -77,7 +80,8 @@ func valueOf(k kind, v reflect.Value) value {
 	return x
 }
 
-// compare orders two values of kind k, null before all. ok is false if they have no order: NaN.
+// compare orders two values of kind k, null before all others. For NaN ok is false, and order puts
+// NaN before all numbers.
 func compare(k kind, a, b value) (order int, ok bool) {
 	switch {
 	case !a.there || !b.there:
@@ -101,7 +105,8 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// convert returns an operand as a value of kind k; false if it is not exactly one.
+// convert returns the operand of a query as a value of kind k. It returns false if kind k cannot
+// represent the operand exactly: 2.5 is no int, and 1<<53 + 1 is no float.
 func convert(k kind, operand any) (value, bool) {
 	v := reflect.ValueOf(operand)
 	if !v.IsValid() {
@@ -134,11 +139,11 @@ func convert(k kind, operand any) (value, bool) {
 	return x, ok
 }
 
-// like reports whether text matches a pattern of SQL's LIKE. It takes time in proportion to
-// the product of the lengths at most.
+// like reports whether text matches a pattern of Like. It backtracks only to the last %, so it
+// takes time in proportion to the product of the lengths at most.
 func like(text, pattern []rune) bool {
 	t, p := 0, 0
-	star, mark := -1, 0 // the last %, and how much text it has taken
+	star, mark := -1, 0 // index of the last % in pattern, and the end in text of what it has matched
 	for t < len(text) {
 		literal, width := p < len(pattern), 1
 		var r rune
