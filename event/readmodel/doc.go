@@ -11,15 +11,16 @@
 //
 // # Nouns
 //
-// An entry is one struct, with a key. A [Table] holds the entries of one type. A [Query] selects and
-// orders entries. An [Index] is a second order of the entries, by fields. An [Alias] is a name that
-// stands for one of several versions of a table, so that a projection can be rebuilt beside the
-// table that is read.
+// An entry is one struct, with a key. A [Table] holds the entries of one type. A [Query] selects
+// and orders entries. An [Index] is a second order of the entries, by fields. An [Alias] is a name
+// that stands for one of several versions of a table, so that a projection can be rebuilt beside
+// the table that is read.
 //
 // # Guarantees
 //
-// A [Table] is a table of package kv. Every write has a form for a batch, so a read model can change
-// in the commit of the events that it is computed from, or of the checkpoint of its subscription.
+// A [Table] is a table of package kv. Every write has a form for a batch, so a read model can
+// change in the commit of the events that it is computed from, or of the checkpoint of its
+// subscription.
 //
 // The result of a query is as of one moment; see Limits for the exception. The fields and values of
 // a query are checked against the type before anything is read. A field that the type lacks, or a
@@ -42,8 +43,8 @@
 //
 // # Concurrency
 //
-// A Table and an Alias may be used by many goroutines. A [Query] may be used by many goroutines once
-// none of them changes it. Entries that are returned belong to the caller.
+// A Table and an Alias may be used by many goroutines. A [Query] may be used by many goroutines
+// once none of them changes it. Entries that are returned belong to the caller.
 //
 //	table.go, alias.go               tables, their writes, and versions of tables
 //	query.go, parse.go, cursor.go    queries, queries for other packages, places in a result

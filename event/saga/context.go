@@ -11,10 +11,10 @@ import (
 	"github.com/mainstemdev/mainstem/event/command"
 )
 
-// Context is a saga for which something is being handled. Changes made through it become true when
-// the handler has returned without an error, in one commit with the event's or the timeout's being
-// handled; a handler that is called again begins with the state as it was. It belongs to the handler's
-// goroutine, and ends with the call.
+// Context is a saga during one call of a handler. The changes that are made through it take effect
+// when the handler returns nil, in the commit that also marks the event or timeout as handled. If
+// the commit fails with a conflict, the handler is called again, with the present state. A Context
+// belongs to the goroutine of the handler, and must not be used after the call.
 type Context[S any] struct {
 	// State is the state of the saga. The handler changes it in place.
 	State S
@@ -22,23 +22,24 @@ type Context[S any] struct {
 	s *step
 }
 
-// step is one call of a handler, without the type of the state.
+// step is one call of a handler, without the type of the state. The methods of [Context] fill it
+// in.
 type step struct {
 	saga  *Saga
-	in    *instance
+	in    *instance // read only: [instance.handle] changes it after the call
 	now   time.Time
-	ev    event.Recorded // zero for a timeout
-	err   error          // of a call of a method of Context: the step fails
-	state json.RawMessage
+	ev    event.Recorded  // zero for a timeout
+	err   error           // the first fault of a call of a method of Context: the step fails with it
+	state json.RawMessage // after the call, encoded
 
 	sends    []message
-	undo     []message
-	timeouts map[string]time.Duration // negative: cancelled
+	undo     []message                // compensations
+	timeouts map[string]time.Duration // by name, from now; negative: cancelled
 	complete bool
-	failed   error
+	failed   error // the argument of Fail; nil: not called
 }
 
-// call calls a typed handler.
+// call calls a typed handler with the state of the saga, and records its effects in s.
 func call[S any](s *step, do func(*Context[S]) error) error {
 	c := &Context[S]{s: s}
 	if s.in.row.State != nil {
@@ -56,6 +57,7 @@ func call[S any](s *step, do func(*Context[S]) error) error {
 	return s.err
 }
 
+// fault makes the step fail with err, unless it fails already.
 func (s *step) fault(err error) {
 	if s.err == nil {
 		s.err = err
@@ -68,23 +70,27 @@ func (c *Context[S]) ID() string { return c.s.in.id }
 // Key returns the key of the saga: the correlation.
 func (c *Context[S]) Key() string { return c.s.in.row.Key }
 
-// Event returns the event that is being handled, as it was recorded; the zero value in the handler of a timeout.
+// Event returns the event that is handled, as recorded; the zero value in the handler of a timeout.
 func (c *Context[S]) Event() event.Recorded { return c.s.ev }
 
-// Now returns the time from which [Context.Timeout] counts: when the step is handled, which may be
-// long after the event.
+// Now returns the time of the step, from which [Context.Timeout] counts. It may be long after that
+// of the event.
 func (c *Context[S]) Now() time.Time { return c.s.now }
 
-// Dispatch sends a command to the bus. It is carried out after the commit, once, after the
-// commands that the saga has sent before. Its ID is the saga's type and key and a number, "fulfilment/42/3"; a
-// command that embeds [command.Base] gets it as its CommandID, with the CorrelationID of the event and the event as
-// CausationID, unless it has its own. A command that is refused fails the saga; see the package comment.
+// Dispatch sends a command to the bus. It is carried out after the commit, once, after the commands
+// that the saga has sent before. A command that is refused fails the saga; see the package comment.
+// A command that the saga does not declare with [Sends], or that cannot be encoded, fails the step.
+//
+// The ID of the command is the type, the key and a number: "fulfilment/42/3". If the command embeds
+// [command.Base], empty fields are filled in: CommandID with that ID, CorrelationID with that of
+// the event or else of the saga, and CausationID with the ID of the event, if there is one.
 func (c *Context[S]) Dispatch(cmd command.Command) { c.s.send(cmd, &c.s.sends) }
 
-// Compensate pushes a command that undoes something. If the saga fails, in this step or in a later one, its
-// compensations are carried out, the one that was pushed last first.
+// Compensate pushes a command that compensates a step. If the saga fails, in this step or later,
+// its compensations are carried out, the one that was pushed last first.
 func (c *Context[S]) Compensate(cmd command.Command) { c.s.send(cmd, &c.s.undo) }
 
+// send encodes cmd and appends the message to *to.
 func (s *step) send(cmd command.Command, to *[]message) {
 	m, err := s.saga.encode(cmd)
 	if err != nil {
@@ -104,9 +110,10 @@ func (s *step) send(cmd command.Command, to *[]message) {
 	*to = append(*to, m)
 }
 
-// Timeout has the handler of [OnTimeout] with that name called after d, unless the saga has ended until
-// then. A timeout of the same name that is pending is replaced. It comes once, and not
-// before the events that were in the store when it was due are handled.
+// Timeout sets a timeout: the handler of [OnTimeout] with that name is called after d, unless the
+// saga has ended by then. It replaces a pending timeout of the same name. It takes effect once, and
+// all events that are in the store when it is due are handled before it. A negative d, or a name
+// without handler, fails the step.
 func (c *Context[S]) Timeout(name string, d time.Duration) {
 	switch {
 	case c.s.saga.timeouts[name] == nil:
@@ -118,9 +125,10 @@ func (c *Context[S]) Timeout(name string, d time.Duration) {
 	}
 }
 
-// CancelTimeout takes a timeout back. One that is not pending is no error.
+// CancelTimeout removes a pending timeout. It is no error if there is none.
 func (c *Context[S]) CancelTimeout(name string) { c.s.setTimeout(name, -1) }
 
+// setTimeout records the last call for a name; it replaces earlier ones.
 func (s *step) setTimeout(name string, d time.Duration) {
 	if s.timeouts == nil {
 		s.timeouts = make(map[string]time.Duration)
@@ -128,13 +136,16 @@ func (s *step) setTimeout(name string, d time.Duration) {
 	s.timeouts[name] = d
 }
 
-// Complete ends the saga: nothing is handled any more, and its timeouts are cancelled. Commands that it
-// has sent, in this step or before, are still carried out; if one is refused, the saga fails after all.
+// Complete ends the saga: no further events are handled, and its timeouts, with those of this step,
+// are cancelled. Commands that it has sent, in this step or before, are still carried out; if one
+// is refused, the saga fails after all.
 func (c *Context[S]) Complete() { c.s.complete = true }
 
-// Fail ends the saga: the commands that it has sent and that are not carried out are withdrawn, those of
-// this step are not sent, timeouts are cancelled, and the compensations, with those of this step, are carried out. The
-// handler should return nil then: with an error nothing happens, and it is tried again.
+// Fail ends the saga with a failure. Commands that are not carried out yet are withdrawn, and those
+// of this step are not sent. Timeouts are cancelled. The compensations, with those of this step,
+// are carried out. The state is stored as the handler leaves it. The handler must then return nil:
+// an error would undo the step, and the event would be tried again. Fail has precedence over
+// [Context.Complete].
 func (c *Context[S]) Fail(err error) {
 	if err == nil {
 		err = errors.New("the saga gave no reason")

@@ -10,16 +10,31 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// control is what all processes that run a type must agree on: a row of the table saga.control/<store>,
-// whose key is the name of the type. Every commit of an engine for the type depends on the row's revision, so
-// when it changes, nothing is written any more by who has not seen that.
+// Pausing. Each type has at most one control record, in the table saga.control/<store>. Engines
+// follow it:
+//
+//  1. An engine reads the record and its revision (the gate) before it runs anything of the type.
+//  2. Every commit of an engine for the type has the condition that the record still has that
+//     revision. So when [Records.Pause] has committed, no engine can commit anything that it began
+//     before.
+//  3. An engine watches the record. When it says paused, the engine ends the subscription, commands
+//     and timeouts of the type (phase returns), and starts them again when it says running.
+//  4. A commit that fails because the record has changed is not the fault of the event or command.
+//     It fails with errChanged, which is Unavailable and so does not count as an attempt.
+//
+// Invariant: an engine starts work of a type, and commits it, only under a revision of the record in
+// which the type is not paused.
+
+// control is the state that all processes that run a type must agree on: the record of the table
+// saga.control/<store> whose key is the name of the type.
 type control struct {
-	Paused time.Time `json:"paused,omitzero"` // since when; zero: it is not
+	Paused time.Time `json:"paused,omitzero"` // since when; zero: not paused
 }
 
 func (c control) equal(other control) bool { return c.Paused.Equal(other.Paused) }
 
-// control returns the row of a type, and the condition that it is still that. A type that was never paused has none.
+// control returns the control record of a type, and the condition that it is unchanged. A type that
+// was never paused has no record.
 func (r *Records) control(ctx context.Context, saga string) (control, kv.Condition, error) {
 	e, err := r.controls.Get(ctx, saga)
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -28,20 +43,24 @@ func (r *Records) control(ctx context.Context, saga string) (control, kv.Conditi
 	return e.Value, kv.IfRevision(e.Revision), err
 }
 
-// Pause stops the sagas of a type, in whatever processes they run, until [Records.Resume]: when it returns, no
-// engine commits anything for them any more. Events, commands, compensations and timeouts wait; a handler that is
-// under way may still end, without effect in the log. Timeouts go on counting: those that are due when the type is resumed come
-// at once, after the events that are there then. A type that no engine has started yet is NotFound; one that is
-// paused stays as it is.
+// Pause stops the sagas of a type in all processes, until [Records.Resume]. When Pause returns, no
+// engine commits anything for them any more. Events, commands, compensations and timeouts wait. A
+// handler that is running may finish, but its commit fails.
+//
+// Timeouts go on counting: when the type is resumed, those that are due are handled at once, after
+// the events that are in the store then. Retry, Remove and Prune by callers still work. A type that
+// no engine has started yet is NotFound. Pausing a paused type changes nothing.
 func (r *Records) Pause(ctx context.Context, saga string) error {
 	return r.setPaused(ctx, saga, time.Now().UTC().Round(0))
 }
 
-// Resume lets the sagas of a type that was paused go on where they were. One that is not paused is no error.
+// Resume continues the sagas of a paused type. It is no error if the type is not paused. A type
+// that no engine has started yet is NotFound.
 func (r *Records) Resume(ctx context.Context, saga string) error {
 	return r.setPaused(ctx, saga, time.Time{})
 }
 
+// setPaused changes the control record of a type; the zero time resumes it.
 func (r *Records) setPaused(ctx context.Context, saga string, since time.Time) error {
 	if _, err := r.checkpoint(ctx, saga); err != nil {
 		return err
@@ -55,15 +74,15 @@ func (r *Records) setPaused(ctx context.Context, saga string, since time.Time) e
 	return err
 }
 
-// errChanged ends a commit of an engine that has not seen yet that its type was paused. It is Unavailable: what
-// was tried is not at fault, and is tried again when the type runs.
+// errChanged reports that the control record is not the one in the gate, or that the type is
+// paused. It is Unavailable, so the event or command is tried again and the attempt does not count.
 var errChanged = mainstem.Errorf(mainstem.KindUnavailable, "saga", "the type was paused or resumed meanwhile")
 
-// gate is the control row as a unit has seen it last.
+// gate is the control record as a unit has last read it.
 type gate struct {
-	mu sync.Mutex // guards the fields below
-	is kv.Condition
-	on bool // the type runs
+	mu sync.Mutex   // guards the fields below
+	is kv.Condition // the record is unchanged
+	on bool         // the type is not paused
 }
 
 func (g *gate) set(c control, is kv.Condition) {
@@ -78,14 +97,15 @@ func (g *gate) get() (kv.Condition, bool) {
 	return g.is, g.on
 }
 
-// expect adds to b the condition that the control row is as the unit has seen it.
+// expect adds to b the condition that the control record is the one in the gate.
 func (u *unit) expect(b *mainstem.Batch) {
 	is, _ := u.gate.get()
 	u.controls.ExpectTo(b, u.saga.name, is)
 }
 
-// unchanged returns errChanged if the control row is not as the unit has seen it, or says that the type is paused. One that
-// says that the type runs, as it did, is taken note of.
+// unchanged returns errChanged if the control record is not the one in the gate, or if the type is
+// paused. If the record has changed and the type runs before and after, it also updates the gate,
+// so that the next try succeeds.
 func (u *unit) unchanged(ctx context.Context) error {
 	c, now, err := u.control(ctx, u.saga.name)
 	if err != nil {
@@ -101,7 +121,8 @@ func (u *unit) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// run runs the type until soft ends: always, but while it is paused.
+// run runs the type until soft ends, in phases: each is the time between two changes of the control
+// record. hard is for handlers and commits; see [unit.phase].
 func (u *unit) run(hard, soft context.Context) {
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
@@ -122,8 +143,9 @@ func (u *unit) run(hard, soft context.Context) {
 	}
 }
 
-// phase runs what the control row says until it says something else, or soft ends. Handlers and commands under way
-// end before it returns.
+// phase runs the type as c says, until the control record says something else or soft ends. Before
+// it returns, handlers and commands that are under way end. They use hard, so the end of soft does
+// not cancel them.
 func (u *unit) phase(hard, soft context.Context, c control, changed <-chan struct{}) {
 	var parts sync.WaitGroup
 	defer parts.Wait()

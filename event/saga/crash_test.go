@@ -25,7 +25,8 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// dyingLog is the log of a process that is killed at a commit: the last one is written or not, nothing after it is.
+// dyingLog is the log of a process that is killed at one commit: that commit is written or not, and
+// nothing after it is.
 type dyingLog struct {
 	mainstem.Log
 	left    atomic.Int64 // commits before the last one
@@ -47,8 +48,8 @@ func (l *dyingLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Rece
 	return mainstem.Receipt{}, errDead
 }
 
-// A process that is killed at any of its commits, that one written or not, and started again does
-// everything once.
+// A process that is killed at any of its commits, and started again, carries out everything once,
+// whether or not that commit was written.
 func TestKilledAtEveryStep(t *testing.T) {
 	ends := map[string]struct {
 		status saga.Status
@@ -120,7 +121,8 @@ func killedAt(t *testing.T, s *shop, at int64, written bool) bool {
 	}
 }
 
-// After a power cut at any moment, state, cursor and commands of a saga are there or are not, together.
+// After a power cut at any moment, the state, checkpoint and commands of a step are all there or
+// all missing.
 func TestPowerCuts(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	began := 0
@@ -211,7 +213,7 @@ func (s *shop) sentOnce(i saga.Instance, waiting map[string]bool) {
 	}
 }
 
-// Through every fault of the log, sagas come to their ends, and each command takes effect once.
+// With faults of the log, sagas come to their ends, and each command takes effect once.
 func TestThroughFaults(t *testing.T) {
 	s := newShop(t, testengines.Memory(t))
 	faulty := newShop(t, testfaults.New(s.log, 7, testfaults.Reads{Get: 10, Scan: 10, Feed: 50}))
@@ -315,7 +317,8 @@ func TestStopAndStartLosesNothing(t *testing.T) {
 	})
 }
 
-// A backlog is carried out however long it has waited, and beyond what the bus remembers of commands.
+// A backlog is carried out however long it has waited, even when the bus has forgotten the IDs of
+// the commands.
 func TestBacklog(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *shop) {
 		var open atomic.Bool

@@ -16,11 +16,30 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// errTaken says that a message was carried out elsewhere meanwhile, or withdrawn.
+// Delivery of messages. deliver walks over the sagas that have messages in the inbox, and gives
+// each to a worker, unless a worker has it already or it waits after a failure (see rest.go). A
+// worker carries out the messages of its saga in the order of their numbers:
+//
+//   - A command is dispatched to the bus. A hook adds the removal of the message, on condition that
+//     it exists, to the commit of the command's handler.
+//   - A compensation is the same, and the commit also notes it in the row of the saga.
+//   - An event or timeout that Retry handles again is a step of the saga that also removes the
+//     message.
+//
+// Only the first message of a saga is ever tried, so a failure delays the later ones. Several
+// engines may try the same message: the condition lets one commit succeed, and the others get
+// errTaken.
+//
+// Invariant: a message is removed in the commit of its effect, of its refusal, or of a failure of
+// the saga that withdraws it. There is one exception: if the bus reports a duplicate, or a
+// middleware returns without a commit, the message is removed afterwards, in a commit of its own.
+
+// errTaken reports that another engine has carried out the message, or that it was withdrawn.
 var errTaken = errors.New("the message is not there any more")
 
-// deliver carries out messages until soft ends: those of one saga one after the other, in the order
-// of their numbers, those of others beside them.
+// deliver carries out messages until soft ends: those of one saga one after the other, those of up
+// to [Options.Workers] sagas at a time. It starts a new pass when woken is signalled, and when a
+// saga has waited long enough after a failure.
 func (u *unit) deliver(hard, soft context.Context, woken chan struct{}) {
 	slots := make(chan struct{}, u.opts.Workers)
 	var workers sync.WaitGroup
@@ -41,7 +60,7 @@ func (u *unit) deliver(hard, soft context.Context, woken chan struct{}) {
 				u.carryOut(hard, soft, id)
 				u.rest.leave(id)
 				<-slots
-				wake.Signal(woken) // a message may have come since, or the saga rests
+				wake.Signal(woken) // messages may have been added meanwhile, or the saga waits now
 			})
 			return true
 		})
@@ -58,7 +77,7 @@ func (u *unit) deliver(hard, soft context.Context, woken chan struct{}) {
 	}
 }
 
-// pass calls do for each saga that has messages, until it returns false.
+// pass calls do for each saga that has messages, in the order of their IDs, until do returns false.
 func (u *unit) pass(ctx context.Context, do func(id string) bool) error {
 	prefix := u.saga.name + "-"
 	for start := prefix; ; {
@@ -72,11 +91,12 @@ func (u *unit) pass(ctx context.Context, do func(id string) bool) error {
 		if id == "" || !do(id) {
 			return nil
 		}
-		start = id + "\x01" // beyond all messages of the saga
+		start = id + "\x01" // after all messages of this saga
 	}
 }
 
-// carryOut carries out the messages of a saga, until there are no more, one is to wait, or soft ends.
+// carryOut carries out the messages of one saga in order, until there are none, one must wait after
+// a failure, or soft ends.
 func (u *unit) carryOut(hard, soft context.Context, id string) {
 	for soft.Err() == nil {
 		m, err := u.first(hard, id)
@@ -97,7 +117,7 @@ func (u *unit) carryOut(hard, soft context.Context, id string) {
 	}
 }
 
-// first returns the first message of a saga; its number is 0 if there is none.
+// first returns the first message of a saga. Its number is 0 if there is none.
 func (u *unit) first(ctx context.Context, id string) (m numbered, err error) {
 	for e, err := range u.inbox.List(ctx, &kv.Query{Prefix: id + "\x00", Limit: 1}) {
 		if err != nil {
@@ -111,7 +131,14 @@ func (u *unit) first(ctx context.Context, id string) (m numbered, err error) {
 	return m, nil
 }
 
-// failed decides what becomes of a message that has failed. It reports whether the saga may go on at once.
+// failed handles an error of a message; m.n is 0 if the message could not be read. The error is one
+// of three:
+//
+//   - one that says nothing about the message: it is tried again without end;
+//   - one that may be transient: it is tried [Options.Attempts] times, and then is a refusal;
+//   - a refusal, which fails the saga.
+//
+// It returns true if the message is gone and the next one may be carried out at once.
 func (u *unit) failed(ctx context.Context, id string, m numbered, err error) bool {
 	now := time.Now()
 	var unhandled *command.HandlerNotFoundError
@@ -139,7 +166,7 @@ func (u *unit) failed(ctx context.Context, id string, m numbered, err error) boo
 	return false
 }
 
-// perform carries out one message.
+// perform carries out one message. It returns errTaken if the message is gone.
 func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 	if m.Kind == kindAgain {
 		return u.again(ctx, id, m)
@@ -154,7 +181,7 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 	})
 	tries := 0
 	hook := func(ctx context.Context, b *mainstem.Batch, _ *command.Result) error {
-		if tries++; tries > 1 { // the first try may have met another one that has done it, or a pause
+		if tries++; tries > 1 { // after a conflict: perhaps it is carried out elsewhere, or paused
 			if err := errors.Join(u.there(ctx, id, m.n), u.unchanged(ctx)); err != nil {
 				return err
 			}
@@ -167,7 +194,7 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 		return w.flush()
 	}
 	r, err := dispatch(command.WithHook(ctx, hook), u.bus, cmd)
-	if err == nil && (r.Duplicate || tries == 0) { // a middleware has answered for the handler
+	if err == nil && (r.Duplicate || tries == 0) { // done before, or a middleware returned without a commit
 		err = u.change(ctx, func(w *work) error { return u.done(ctx, w, id, m) })
 	}
 	if err == nil {
@@ -177,7 +204,7 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 	return u.unlessTaken(ctx, id, m.n, u.unlessChanged(ctx, err))
 }
 
-// dispatch is Dispatch that turns a panic into an error.
+// dispatch is [command.Bus.Dispatch] that turns a panic into a [*command.PanicError].
 func dispatch(ctx context.Context, bus *command.Bus, cmd command.Command) (r command.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -187,7 +214,8 @@ func dispatch(ctx context.Context, bus *command.Bus, cmd command.Command) (r com
 	return bus.Dispatch(ctx, cmd)
 }
 
-// done writes into w that a command was carried out: it removes it, on condition that it is there.
+// done adds to w that a command was carried out: it removes the message, on condition that it
+// exists, and notes a compensation in its saga.
 func (u *unit) done(ctx context.Context, w *work, id string, m numbered) error {
 	if m.Kind != kindUndo {
 		u.inbox.DeleteTo(w.b, inboxKey(id, m.n), kv.IfExists())
@@ -203,7 +231,7 @@ func (u *unit) done(ctx context.Context, w *work, id string, m numbered) error {
 	return nil
 }
 
-// there returns errTaken if a message is not there any more.
+// there returns errTaken if a message does not exist any more.
 func (u *unit) there(ctx context.Context, id string, n uint64) error {
 	_, err := u.inbox.Get(ctx, inboxKey(id, n))
 	if errors.Is(err, mainstem.ErrNotFound) {
@@ -212,7 +240,8 @@ func (u *unit) there(ctx context.Context, id string, n uint64) error {
 	return err
 }
 
-// unlessTaken returns err, or errTaken if the message is not there any more: then err is perhaps due to that.
+// unlessTaken returns errTaken if the message does not exist any more, since err may be the
+// consequence; else err.
 func (u *unit) unlessTaken(ctx context.Context, id string, n uint64, err error) error {
 	if gone := u.there(ctx, id, n); errors.Is(gone, errTaken) {
 		return errTaken
@@ -220,7 +249,8 @@ func (u *unit) unlessTaken(ctx context.Context, id string, n uint64, err error) 
 	return err
 }
 
-// refuse lets the saga know that a message cannot be carried out.
+// refuse fails the saga because a message was refused, or notes that a compensation was. If the
+// saga does not exist, it only removes the message.
 func (u *unit) refuse(ctx context.Context, id string, m numbered, cause error) error {
 	err := u.change(ctx, func(w *work) error {
 		in, err := w.load(ctx, id)
@@ -241,7 +271,8 @@ func (u *unit) refuse(ctx context.Context, id string, m numbered, cause error) e
 	return nil
 }
 
-// again handles an event or a timeout again.
+// again handles an event or a timeout again, for Retry. If the saga is neither started nor running,
+// it only removes the message.
 func (u *unit) again(ctx context.Context, id string, m numbered) error {
 	for tries := 1; ; tries++ {
 		err := u.change(ctx, func(w *work) error {
@@ -271,7 +302,8 @@ func (u *unit) again(ctx context.Context, id string, m numbered) error {
 	}
 }
 
-// taskOf returns what a message asks to handle again.
+// taskOf returns the task of handling again the event or timeout of a message. An event that is
+// gone, or that has no handler any more, is NotFound; a timeout without handler is Unavailable.
 func (u *unit) taskOf(ctx context.Context, in *instance, m message) (t task, err error) {
 	if m.Event == nil {
 		if u.saga.timeouts[m.Timeout] == nil {

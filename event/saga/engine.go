@@ -16,28 +16,31 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// Options tune an [Engine]. Nil and zero fields mean the defaults.
+// Options configure an [Engine]. Nil and zero fields mean the defaults.
 type Options struct {
-	Logger *slog.Logger // default slog.Default
-	// Workers is how many commands of one type of sagas the engine carries out at a time, each of
-	// another saga. Default 8.
+	Logger *slog.Logger // default: slog.Default()
+	// Workers is the largest number of commands that the engine carries out at a time for one type
+	// of sagas, at most one for each saga. Default 8.
 	Workers int
-	// Attempts is how often a command is tried whose error may pass, and a timeout whose handler
-	// fails. Then the saga fails. Default 10. Errors of kind Unavailable, commands without a handler and
-	// commits whose outcome is unknown are tried without end.
+	// Attempts is how often a command is tried whose errors may be transient (see Passing), and how
+	// often the handler of a timeout is called that returns errors. Then the saga fails. Default
+	// 10. Errors of kind Unavailable or Closed, unknown outcomes, and commands without a handler do
+	// not count: they are tried again without end.
 	Attempts int
-	// Backoff is the pause after the first failure; it doubles with each further one, up to
-	// MaxBackoff. Defaults 50 ms and 30 s.
+	// Backoff is the pause after the first failure of a command or timeout; it doubles with each
+	// further one, up to MaxBackoff. Defaults 50 ms and 30 s.
 	Backoff, MaxBackoff time.Duration
-	// Passing says that the error of a command may pass. Default: conflicts, unless they are with a stream
-	// that takes no events, deadlines, and panics. All other errors are refusals at once.
+	// Passing reports whether the error of a command may be transient. Default: conflicts, except
+	// with a stream that takes no events any more, deadlines, and panics. All other errors are
+	// refusals at once.
 	Passing func(error) bool
-	// RestartAfter is the pause before a subscription that has failed begins again from its checkpoint; it
-	// doubles with each failure, up to a minute. Default 1 s.
+	// RestartAfter is the pause before a subscription that has failed, such as by a poison event,
+	// starts again from its checkpoint. It doubles with each failure, up to a minute. Default 1 s.
 	RestartAfter time.Duration
-	// Keeper, if set, lets one engine at a time carry out the commands and timeouts of a type:
-	// the one that has the lease saga/STORE/TYPE. Without it all engines try, and the log decides which of them
-	// succeeds: each takes effect once either way, but with it fewer calls of handlers are for nothing.
+	// Keeper, if set, lets one engine at a time carry out the commands and timeouts of a type: the
+	// one that holds the lease saga/STORE/TYPE. Without it, all engines try, and the conditions of
+	// the commits let one succeed. Each command takes effect once in both cases, but a lease avoids
+	// calls of handlers whose commits fail.
 	Keeper *lease.Keeper
 }
 
@@ -60,12 +63,14 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
+// orElse sets *v to other unless it is positive.
 func orElse[N int | time.Duration](v *N, other N) {
 	if *v <= 0 {
 		*v = other
 	}
 }
 
+// passing is the default of [Options.Passing].
 func passing(err error) bool {
 	var sealed *event.SealedError
 	var panicked *command.PanicError
@@ -73,29 +78,34 @@ func passing(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &panicked)
 }
 
-// Follow tunes how sagas of a type follow the store. Nil and zero fields mean the defaults.
+// Follow configures how the sagas of one type follow the store. Nil and zero fields mean the
+// defaults.
 type Follow struct {
-	// After and Tail say where a type that is new begins: after a position, or after the newest
-	// event. Default: at the first event, so that sagas begin for all of the past.
+	// After and Tail say where a type without a checkpoint begins: after a position, or after the
+	// newest event. Default: at the first event, so all past events are handled.
 	After mainstem.Position
 	Tail  bool
-	// MaxBatch is the most events of one commit. Default 100.
+	// MaxBatch is the largest number of events in one commit. Default 100.
 	MaxBatch int
-	// Attempts, Backoff, MaxBackoff and OnPoison are those of [event.SubscribeOptions]: with
-	// [event.ParkPoison] an event that cannot be handled is put aside; see [Engine.RetryParked].
+	// Attempts, Backoff, MaxBackoff and OnPoison are those of [event.SubscribeOptions]. With
+	// [event.StopOnPoison], the default, an event that cannot be handled stops the events and
+	// timeouts of the type; it is tried again after [Options.RestartAfter]. With [event.ParkPoison]
+	// it is parked; see [Engine.RetryParked].
 	Attempts            int
 	Backoff, MaxBackoff time.Duration
 	OnPoison            event.PoisonPolicy
-	// Keep is how long sagas stay that are completed or compensated, KeepFailed how long those that are failed or
-	// compensation_failed, from their last step on. Then an engine removes them: see [Records.Prune]. Default 0: without end.
+	// Keep is how long completed and compensated sagas stay after their last step, KeepFailed how
+	// long those that are failed or compensation_failed do. Then an engine removes them; see
+	// [Records.Prune]. Default 0: without end.
 	Keep, KeepFailed time.Duration
-	// Durability of the commits. Default: the log's. With less, commands may call other services before the
-	// step that sent them is durable.
+	// Durability of the commits of the type. Default: the log's. With less, a command may call
+	// another service before the step that sent it is durable.
 	Durability mainstem.Durability
 }
 
-// Engine runs sagas on the events of one store and the commands of one bus, both on one log. Several
-// engines, in this process or in others, may run the same types. It is safe for concurrent use.
+// Engine runs sagas on the events of one store and the commands of one bus, which are on one log.
+// Several engines, in one process or in several, may run the same types. All methods may be called
+// from many goroutines.
 type Engine struct {
 	*Records
 	events *event.Store
@@ -106,13 +116,14 @@ type Engine struct {
 	mu      sync.Mutex // guards the fields below
 	units   []*unit
 	started bool
-	stop    context.CancelFunc // lets what is under way end; nil before Start
-	abort   context.CancelFunc // ends it at once
+	stop    context.CancelFunc // ends the engine after the work under way; nil before Start
+	abort   context.CancelFunc // cancels the work under way too
 	wg      sync.WaitGroup
 }
 
-// Open returns an engine. Nothing runs before [Engine.Start]. A bus on another log than that of the store is
-// Invalid: its commits could not remove commands from the inbox.
+// Open returns an engine. It starts nothing; see [Engine.Start]. If the bus and the store are on
+// different logs, the error is Invalid: a commit of the bus could not remove the command from the
+// inbox.
 func Open(store *event.Store, types *event.Types, bus *command.Bus, o *Options) (*Engine, error) {
 	if store == nil || types == nil || bus == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "open sagas", "the store, the types or the bus are nil")
@@ -127,8 +138,9 @@ func Open(store *event.Store, types *event.Types, bus *command.Bus, o *Options) 
 	return &Engine{Records: r, events: store, types: types, bus: bus, opts: o.withDefaults()}, nil
 }
 
-// Register adds a type of sagas, before Start. The error is Invalid if one of its events is not registered, or
-// the bus has no handler for one of its commands, and Exists for a second type of the same name.
+// Register adds a type of sagas. It must be called before [Engine.Start]. The error is Invalid if
+// an event of the type is not registered in the types or the bus has no handler for one of its
+// commands, and Exists for a second type of the same name.
 func (e *Engine) Register(s *Saga, o *Follow) error {
 	const op = "register saga"
 	if s == nil {
@@ -169,7 +181,8 @@ func (e *Engine) Register(s *Saga, o *Follow) error {
 	return nil
 }
 
-// Start starts everything. It runs until [Engine.Stop], or until ctx ends, which ends it at once.
+// Start starts all registered types. They run until [Engine.Stop], or until ctx ends, which also
+// cancels the handlers and commands under way. An engine can be started once.
 func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -186,8 +199,10 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop lets the handlers and commands under way end and commit, and ends the engine. If ctx ends first, they
-// are ended at once, and the error is that of ctx. The next engine does the rest. This one cannot be started again.
+// Stop ends the engine. It lets the handlers and commands under way finish and commit. If ctx ends
+// first, their contexts are cancelled, and the error is that of ctx. Stop returns when all of them
+// have returned, in both cases. An engine that was stopped cannot be started again; another one
+// continues its work.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	e.started = true
@@ -210,7 +225,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 }
 
-// unit returns the unit of a type.
+// unit returns the unit of a type, or NotFound.
 func (e *Engine) unit(saga string) (*unit, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -222,8 +237,9 @@ func (e *Engine) unit(saga string) (*unit, error) {
 	return nil, mainstem.Refusef(mainstem.KindNotFound, "saga", "%.60q is not registered with this engine", saga)
 }
 
-// WaitFor returns when the sagas of a type have handled all events up to a position, in whatever process. Their
-// commands may still be waiting.
+// WaitFor returns when the sagas of a type have handled all events up to p, in whatever process.
+// Their commands may still wait. If this engine has the type, and no engine has started it yet,
+// WaitFor waits for that too. A p beyond the newest position of the log is Invalid.
 func (e *Engine) WaitFor(ctx context.Context, saga string, p mainstem.Position) error {
 	begin := backoff.Policy{First: time.Millisecond, Max: 100 * time.Millisecond, Jitter: 0.5}
 	for n := 1; ; n++ {
@@ -240,8 +256,9 @@ func (e *Engine) WaitFor(ctx context.Context, saga string, p mainstem.Position) 
 	}
 }
 
-// RetryParked handles the events that were put aside for a type again, in the order of the log, and
-// returns how many that were; see [event.Store.RetryParked]. While the type is paused it is Unavailable.
+// RetryParked handles again the parked events of a type, in the order of the log, and returns how
+// many were handled; see [event.Store.RetryParked]. While the type is paused, the error is of kind
+// Unavailable.
 func (e *Engine) RetryParked(ctx context.Context, saga string) (int, error) {
 	u, err := e.unit(saga)
 	if err != nil {
@@ -260,23 +277,25 @@ func (e *Engine) RetryParked(ctx context.Context, saga string) (int, error) {
 	})
 }
 
-// Stats counts what this engine has done with sagas of one type since it was opened. Work that was tried several
-// times is counted once, except where a process was ended before the outcome was known.
+// Stats are the numbers of one type since the engine was opened, in this engine only. Handled,
+// Ignored and Early count calls of handlers, and so count an event again if its commit failed and
+// it was handled again. The others count work that has succeeded, once; an engine that was ended
+// before it knew an outcome does not count that.
 type Stats struct {
 	Saga     string
-	Handled  uint64 // events for sagas under way, start events included
-	Ignored  uint64 // events for sagas that were not under way any more
-	Early    uint64 // events for sagas that had not been started
-	Commands uint64 // carried out, compensations included
+	Handled  uint64 // events for sagas that were started or running, start events included
+	Ignored  uint64 // events for sagas that were neither started nor running
+	Early    uint64 // events whose saga did not exist
+	Commands uint64 // commands that were carried out, compensations included
 	Refused  uint64 // commands that were refused
-	Timeouts uint64 // that came
-	Failures uint64 // of steps and commands that are tried again, each time
-	Removed  uint64 // sagas that had ended: see Follow.Keep
+	Timeouts uint64 // timeouts that were handled
+	Failures uint64 // failed attempts of steps and commands
+	Removed  uint64 // sagas that were removed; see Follow.Keep
 	Paused   bool   // see Records.Pause
-	Err      error  // why the subscription has failed; nil if it runs, or has not been started
+	Err      error  // why the subscription has failed; nil if it runs or was not started
 }
 
-// Stats returns what the engine has done, for each type, ordered by name.
+// Stats returns the numbers of all registered types, ordered by name.
 func (e *Engine) Stats() []Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

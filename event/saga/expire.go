@@ -10,10 +10,22 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// duePage is how many timeouts are read at a time.
+// Timeouts. The keys of the table are in the order in which the timeouts are due; see timerKey.
+// expire sweeps the table when the next timeout is due, when a timeout was added, and when one that
+// failed may be tried again. A sweep has three steps:
+//
+//  1. It reads the keys that are due at the time when it began.
+//  2. It waits until the subscription has handled all events that are in the store now. So an event
+//     that was appended before the timeout was due is handled before it.
+//  3. It handles the timeouts one by one, each in the commit that removes its row.
+//
+// The row of the saga decides whether a timeout is pending: a key whose timeout was cancelled,
+// replaced or handled meanwhile has no effect.
+
+// duePage is the number of keys that are read at a time.
 const duePage = 100
 
-// expire has the handlers of timeouts called when they are due, until soft ends.
+// expire handles the timeouts of the type when they are due, until soft ends.
 func (u *unit) expire(hard, soft context.Context, woken chan struct{}) {
 	tried := &rests{policy: backoff.Policy{First: u.opts.Backoff, Max: u.opts.MaxBackoff, Jitter: 0.2}}
 	for failures := 0; ; {
@@ -34,8 +46,8 @@ func (u *unit) expire(hard, soft context.Context, woken chan struct{}) {
 	}
 }
 
-// sweep calls the handlers of the timeouts that are due at a time, and returns when the next one
-// is; false if there is none.
+// sweep handles the timeouts that are due at now. It returns when the next one is due; false if
+// there is none.
 func (u *unit) sweep(hard, soft context.Context, now time.Time, tried *rests) (time.Time, bool, error) {
 	prefix := u.saga.name + "\x00"
 	for after, caughtUp := "", false; ; {
@@ -57,7 +69,7 @@ func (u *unit) sweep(hard, soft context.Context, now time.Time, tried *rests) (t
 			due = append(due, key)
 			after = key
 		}
-		// The events that were there when it was due come first.
+		// Once in a sweep is enough: all timeouts of the sweep were due before this call.
 		if len(due) > 0 && !caughtUp {
 			if err := u.catchUp(soft); err != nil {
 				return time.Time{}, false, err
@@ -76,7 +88,8 @@ func (u *unit) sweep(hard, soft context.Context, now time.Time, tried *rests) (t
 	}
 }
 
-// catchUp waits until all events are handled that are there now.
+// catchUp waits until all events that are in the store now are handled, by this engine or another
+// one.
 func (u *unit) catchUp(ctx context.Context) error {
 	last, err := u.events.LastPosition(ctx)
 	if err != nil || last == 0 {
@@ -85,7 +98,8 @@ func (u *unit) catchUp(ctx context.Context) error {
 	return u.WaitFor(ctx, u.saga.name, last)
 }
 
-// expireOne has the handler of one timeout called.
+// expireOne handles one timeout, unless it waits after a failure. After [Options.Attempts] failures
+// it fails the saga.
 func (u *unit) expireOne(ctx context.Context, key string, tried *rests) {
 	if !tried.take(key, time.Now()) {
 		return
@@ -112,7 +126,8 @@ func (u *unit) expireOne(ctx context.Context, key string, tried *rests) {
 	u.opts.Logger.Warn("a timeout of a saga is tried again", "store", u.store, "timeout", key, "error", err)
 }
 
-// timeout handles a timeout, in the commit that removes it; with a cause, it fails the saga instead.
+// timeout handles the timeout with a key, in the commit that removes it. If cause is not nil, it
+// fails the saga with that cause instead of calling the handler.
 func (u *unit) timeout(ctx context.Context, key string, cause error) error {
 	due, id, name, err := splitTimerKey(key)
 	if err != nil {
@@ -126,7 +141,7 @@ func (u *unit) timeout(ctx context.Context, key string, cause error) error {
 				return err
 			}
 			if at, is := in.row.Timeouts[name]; !is || !at.Equal(due) {
-				u.timers.DeleteTo(w.b, key) // it was handled or replaced meanwhile: the row is gone already
+				u.timers.DeleteTo(w.b, key) // it was handled, cancelled or replaced meanwhile
 				return nil
 			}
 			handled = true
@@ -141,6 +156,8 @@ func (u *unit) timeout(ctx context.Context, key string, cause error) error {
 	}
 }
 
+// handleTimeout applies a timeout to its saga: it calls the handler, or fails the saga if there is
+// a cause.
 func (u *unit) handleTimeout(ctx context.Context, in *instance, name string, cause error) error {
 	if u.saga.timeouts[name] == nil {
 		return mainstem.Errorf(mainstem.KindUnavailable, "saga", "%s has no handler for timeout %s any more", u.saga.name, name)

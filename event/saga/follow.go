@@ -12,21 +12,22 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// conflicts is how often events are handled again because a saga was changed meanwhile, by a
-// command or a timeout: each time somebody has succeeded.
+// conflicts is how often events are handled again after a conflict with another commit for the same
+// saga, such as by a command or a timeout. It is large, since each conflict means that another
+// commit has succeeded.
 const conflicts = 1000
 
 // subscription returns the name of the subscription of a type.
 func subscription(saga string) string { return "saga/" + saga }
 
-// unit is a type of sagas in an engine.
+// unit is one type of sagas in an engine.
 type unit struct {
 	*Engine
 	saga       *Saga
 	sub        *event.SubscribeOptions
-	retentions []retention
-	rest       *rests
-	gate       gate
+	retentions []retention // of Follow.Keep and KeepFailed
+	rest       *rests      // the sagas whose messages are not to be tried now
+	gate       gate        // see control.go
 
 	mu    sync.Mutex // guards stats
 	stats Stats
@@ -42,16 +43,18 @@ func newUnit(e *Engine, s *Saga, so *event.SubscribeOptions, retentions []retent
 	return u
 }
 
+// count changes the stats under their lock.
 func (u *unit) count(f func(*Stats)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	f(&u.stats)
 }
 
-// step returns the handler of a subscription. One that is called again with an event may have met a change of the control
-// row: then the commit could not succeed any more, and the event is not at fault.
+// step returns the handler of the subscription. If it is called again with the same first event,
+// the commit may have failed because the control record has changed. It then returns errChanged,
+// which does not count as a failure of the event.
 func (u *unit) step() event.BatchHandler {
-	var tried mainstem.Position // of the first event that it was last called with
+	var tried mainstem.Position // position of the first event of the last call
 	return func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 		if first := evs[0].Position; first > tried {
 			tried = first
@@ -66,7 +69,7 @@ func (u *unit) step() event.BatchHandler {
 	}
 }
 
-// follow keeps the subscription running until soft ends.
+// follow runs the subscription until soft ends. It starts it again after failures.
 func (u *unit) follow(hard, soft context.Context) {
 	restart := backoff.Policy{First: u.opts.RestartAfter, Max: max(time.Minute, u.opts.RestartAfter), Jitter: 0.2}
 	for failures := 1; soft.Err() == nil; failures++ {
@@ -93,7 +96,7 @@ func (u *unit) follow(hard, soft context.Context) {
 	}
 }
 
-// handle lets sagas handle events, in one commit.
+// handle applies events to their sagas, and writes the result into b.
 func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 	w := u.work(b)
 	var s Stats
@@ -112,7 +115,7 @@ func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 	return nil
 }
 
-// each lets the sagas of type s handle a recorded event.
+// each applies the events that r is decoded and upcast to.
 func (s *Saga) each(ctx context.Context, w *work, types *event.Types, r event.Recorded, now time.Time, stats *Stats) error {
 	if r.Type == event.TypeDeleted {
 		return nil
@@ -127,7 +130,9 @@ func (s *Saga) each(ctx context.Context, w *work, types *event.Types, r event.Re
 	})
 }
 
-// route hands an event to the saga that it is for.
+// route applies one event to its saga: it starts the saga if it does not exist and the type of the
+// event starts one, else it calls the [On] handler of the type, or counts the event. Only sagas
+// that are started or running get events.
 func (s *Saga) route(ctx context.Context, load func(context.Context, string) (*instance, error), v any, r event.Recorded, part int, now time.Time, stats *Stats) error {
 	h := s.events[reflect.TypeOf(v)]
 	if h == nil {
@@ -163,7 +168,8 @@ func (s *Saga) route(ctx context.Context, load func(context.Context, string) (*i
 	return nil
 }
 
-// find returns the saga that an event is for by a route, nil if there is none.
+// find returns the saga of an event according to a route, and its key; nil if the event is for
+// none.
 func (s *Saga) find(ctx context.Context, load func(context.Context, string) (*instance, error), by *route, v any, r event.Recorded) (*instance, string, error) {
 	if by == nil {
 		return nil, "", nil

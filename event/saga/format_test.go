@@ -22,7 +22,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Whatever is in the tables, reading its keys ends with a value that makes the same key, or an error.
+// Any key is either split into values that make the same key, or refused with an error.
 func FuzzKeys(f *testing.F) {
 	f.Add(inboxKey("a-1", 7))
 	f.Add(timerKey("a", time.Unix(1, 2), "a-1", "x"))

@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Step is what an entry of a history is about: the type of its event.
+// Step is the kind of an entry of a history. It is the type of the entry's event.
 type Step string
 
 // The steps.
@@ -19,28 +19,28 @@ const (
 	StepStarted             Step = "SagaStarted"             // the start event was handled
 	StepHandled             Step = "SagaHandled"             // an event was handled
 	StepTimeout             Step = "SagaTimedOut"            // a timeout was handled
-	StepRefused             Step = "SagaRefused"             // a command was refused, and the saga has failed
+	StepRefused             Step = "SagaRefused"             // a command was refused, so the saga has failed
 	StepCompensated         Step = "SagaCompensated"         // a compensation was carried out
 	StepCompensationRefused Step = "SagaCompensationRefused" // a compensation was refused
-	StepRetried             Step = "SagaRetried"             // Records.Retry
+	StepRetried             Step = "SagaRetried"             // Records.Retry was called
 )
 
-// Entry is an entry of the history of a saga: what one commit has done with it. The history of the saga
-// with ID fulfilment-42 is the stream of that name in the event store <store>.sagas.
+// Entry is an entry of the history of a saga: the effect of one step or command on it. The history
+// of the saga fulfilment-42 is the stream of that name in the event store <store>.sagas.
 type Entry struct {
 	Step    Step             `json:"-"`
-	Version mainstem.Version `json:"-"` // 1, 2, 3 …; higher if a saga with the key was removed before
-	Time    time.Time        `json:"-"` // when it was committed
+	Version mainstem.Version `json:"-"` // 1, 2, 3 …; it continues after a saga with the same ID that was removed
+	Time    time.Time        `json:"-"` // of the commit
 
-	Status      Status               `json:"status"` // afterwards
-	Event       *Cause               `json:"event,omitempty"`
+	Status      Status               `json:"status"`          // after the step
+	Event       *Cause               `json:"event,omitempty"` // the event that was handled; nil for a timeout or a command
 	EventType   string               `json:"event_type,omitempty"`
-	Timeout     string               `json:"timeout,omitempty"`      // the name of the timeout that came
-	Command     string               `json:"command,omitempty"`      // the ID of the command that was refused or has compensated
-	CommandType string               `json:"command_type,omitempty"` // and its type
-	Error       string               `json:"error,omitempty"`        // why the saga has failed, or a compensation was refused
-	Sent        []Sent               `json:"sent,omitempty"`         // commands that were sent
-	Timeouts    map[string]time.Time `json:"timeouts,omitempty"`     // pending afterwards
+	Timeout     string               `json:"timeout,omitempty"`      // name of the timeout that was handled
+	Command     string               `json:"command,omitempty"`      // ID of the command that was refused or has compensated
+	CommandType string               `json:"command_type,omitempty"` // its type
+	Error       string               `json:"error,omitempty"`        // why the saga has failed, or why a compensation was refused
+	Sent        []Sent               `json:"sent,omitempty"`         // commands that the step has sent
+	Timeouts    map[string]time.Time `json:"timeouts,omitempty"`     // pending after the step
 }
 
 // Sent is a command that a saga has sent.
@@ -52,9 +52,11 @@ type Sent struct {
 // HistoryStore returns the name of the event store that holds the histories of the sagas of a store.
 func HistoryStore(store string) string { return store + ".sagas" }
 
+// event returns the entry as an event of the history.
 func (e *Entry) event() (event.Event, error) { return event.JSON(string(e.Step), e) }
 
-// History yields what has happened to the saga with an ID, oldest first. NotFound is the error for one that is not there.
+// History yields the entries of the saga with an ID, the oldest first. A saga without a history
+// yields NotFound. An error ends the sequence.
 func (r *Records) History(ctx context.Context, id string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		n := 0

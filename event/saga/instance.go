@@ -13,16 +13,42 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Cause is an event that was handled: a reference, without its data.
+// The state machine of a saga:
+//
+//	started, running                  an event or timeout is handled         running
+//	started, running                  Complete                               completed
+//	started, running, completed       Fail, or a command is refused          compensating, failed (*)
+//	compensating                      all compensations are carried out      compensated
+//	compensating                      all were tried, one was refused        compensation_failed
+//	failed                            Retry                                  running
+//	compensation_failed               Retry                                  compensating
+//	compensated                       Retry                                  started
+//
+// (*) failed if it has no compensations. Only started and running sagas call Fail; in a completed
+// one, a command that it sent before is refused.
+//
+// The methods of instance change one saga in memory. They read the log only through pending and
+// floor. work.go writes the result as one commit; simulate.go keeps it in memory.
+//
+// Invariants:
+//
+//   - The messages of a saga have the numbers up to row.Sent, in the order in which they are
+//     carried out.
+//   - When a saga fails, one commit removes all of its messages and timeouts and sends the
+//     compensations. So while it is compensating, its messages are compensations only.
+//   - Every commit that changes a saga, or adds messages or timeouts to it, writes its row, on
+//     condition of the revision that was read. Carrying out a command removes its message and need
+//     not change the row.
+
+// Cause refers to an event that was handled. It has no data of the event.
 type Cause struct {
 	Stream  string           `json:"stream"`
 	Version mainstem.Version `json:"version"`
-	Part    int              `json:"part,omitempty"` // which of the events that upcasting has made of it, from 0
+	Part    int              `json:"part,omitempty"` // index among the events that upcasting has made of it
 }
 
-// row is a saga as it is stored: a row of the table saga/<store>, whose key is the ID. Every change of a
-// saga depends on the revision of its row, so changes are one after the other wherever they are made. Its
-// messages and timeouts are rows of other tables, written in the commits of this one.
+// row is a saga as stored: a row of the table saga/<store>, whose key is the ID. Its messages and
+// timeouts are rows of other tables (see records.go), written in the commits of this one.
 type row struct {
 	Saga        string          `json:"saga"`
 	Key         string          `json:"key"`
@@ -34,63 +60,64 @@ type row struct {
 	Created     time.Time       `json:"created"`
 	Updated     time.Time       `json:"updated"`
 
-	// Sent is the number of the last message; it begins where those of sagas that were removed end.
-	// Invariant: it only grows, and no two messages of sagas with one ID ever have one number.
+	// Sent is the number of the last message. The first message of a saga has the number after the
+	// largest that a removed saga of the type had. Invariant: it only grows, and two messages of
+	// sagas with the same ID never have the same number.
 	Sent uint64 `json:"sent,omitempty"`
 	// Undo are the compensations, in the order in which they were pushed.
 	Undo []undo `json:"undo,omitempty"`
-	// Timeouts are those that are pending, and when they are due. Invariant: each has its row in the
-	// table of timeouts, and no other row there is of this saga.
+	// Timeouts are the pending timeouts and when they are due, by name. Invariant: the table of
+	// timeouts has one row for each of them, and no other row of this saga.
 	Timeouts map[string]time.Time `json:"timeouts,omitempty"`
-	// Failure is set from the failure on, until a retry. It says what a retry takes up.
+	// Failure is set from the failure of the saga until a retry, which uses it.
 	Failure *failure `json:"failure,omitempty"`
-	Ignored uint64   `json:"ignored,omitempty"` // events for it when it was not under way
+	Ignored uint64   `json:"ignored,omitempty"` // events that came when it was neither started nor running
 }
 
-// undo is a compensation, and what became of it.
+// undo is a compensation and its result.
 type undo struct {
 	message
-	Done  bool   `json:"done,omitempty"`
-	Error string `json:"error,omitempty"` // why it was refused
+	Done  bool   `json:"done,omitempty"`  // carried out
+	Error string `json:"error,omitempty"` // why it was refused; "": it was not
 }
 
-// failure says why a saga has failed, and at which step.
+// failure is the reason why a saga has failed, and the work that a retry repeats.
 type failure struct {
 	Error     string    `json:"error"`
 	Time      time.Time `json:"time"`
-	Command   string    `json:"command,omitempty"`   // the ID of the command that was refused
-	Step      message   `json:"step"`                // the command, or the event or timeout, that a retry takes up
-	Withdrawn []message `json:"withdrawn,omitempty"` // not carried out at that time; a retry sends them again
+	Command   string    `json:"command,omitempty"`   // ID of the refused command; "" if the saga failed by Fail or a timeout
+	Step      message   `json:"step"`                // the refused command, or the failed event or timeout; a retry sends it first
+	Withdrawn []message `json:"withdrawn,omitempty"` // messages that were not carried out; a retry sends them after Step
 }
 
-// instance is a saga in one commit: its row, and what the commit does besides.
+// instance is one saga in one commit: its row, and the other effects of the commit on it.
 type instance struct {
 	id       string
 	row      row
-	found    bool
-	revision kv.Revision          // of the row that was read, 0 if there is none
-	was      Status               // in that row
-	hadTimes map[string]time.Time // its timeouts
+	found    bool                 // the saga exists: it was read, or begin was called
+	revision kv.Revision          // of the row that was read; 0 if there was none
+	was      Status               // status in the row that was read; "" if there was none
+	hadTimes map[string]time.Time // timeouts in the row that was read
 
-	changed bool
+	changed bool       // the commit writes the row
 	sends   []numbered // messages that the commit adds
-	gone    []uint64   // messages that it removes, which must be there
-	entries []Entry    // what it adds to the history
+	gone    []uint64   // numbers of messages that the commit removes, on condition that they exist
+	entries []Entry    // entries that the commit adds to the history
 
-	// pending returns the messages of the saga that are stored and not carried out.
+	// pending returns the stored messages of the saga, except those in gone.
 	pending func(ctx context.Context) ([]numbered, error)
-	// floor returns the highest number of a message of any saga of a type that was removed.
+	// floor returns the largest number of a message of the removed sagas of a type.
 	floor func(ctx context.Context, saga string) (uint64, error)
 }
 
-// send adds a message.
+// send adds a message with the next number, and returns its command ID.
 func (in *instance) send(m message) string {
 	in.row.Sent++
 	in.sends = append(in.sends, numbered{in.row.Sent, m})
 	return commandID(in.row.Saga, in.row.Key, in.row.Sent)
 }
 
-// note marks the saga as changed at a time, and adds what has happened to its history.
+// note marks the saga as changed at now, and adds e with the present status to its history.
 func (in *instance) note(now time.Time, e Entry) {
 	in.changed = true
 	in.row.Updated = now.UTC().Round(0)
@@ -98,7 +125,7 @@ func (in *instance) note(now time.Time, e Entry) {
 	in.entries = append(in.entries, e)
 }
 
-// begin makes a saga that is not there one that an event starts.
+// begin initializes a saga that does not exist, for the start event r.
 func (in *instance) begin(ctx context.Context, s *Saga, key string, r *event.Recorded, part int, now time.Time) error {
 	floor, err := in.floor(ctx, s.name)
 	if err != nil {
@@ -115,28 +142,29 @@ func (in *instance) begin(ctx context.Context, s *Saga, key string, r *event.Rec
 	return nil
 }
 
+// causeOf returns the reference to r.
 func causeOf(r *event.Recorded, part int) Cause {
 	return Cause{Stream: r.Stream, Version: r.Version, Part: part}
 }
 
-// ignore counts an event for a saga that is not under way.
+// ignore counts an event that came when the saga was neither started nor running.
 func (in *instance) ignore() {
 	in.row.Ignored++
 	in.changed = true
 }
 
-// task is what a handler is called for.
+// task is one call of a handler: for an event or for a timeout.
 type task struct {
 	saga    *Saga
 	do      handler
-	value   any            // of an event
-	event   event.Recorded // of an event
-	timeout string         // of a timeout
-	again   message        // what a retry after a failure takes up
-	entry   Entry          // what the history says of it
+	value   any            // the decoded event; nil for a timeout
+	event   event.Recorded // zero for a timeout
+	timeout string         // name of the timeout; "" for an event
+	again   message        // the message by which a retry repeats the task
+	entry   Entry          // for the history
 }
 
-// eventTask returns the task of handling v, a part of r.
+// eventTask returns the task of handling v, which is part number part of r.
 func eventTask(s *Saga, do handler, v any, r event.Recorded, part int, step Step) task {
 	cause := causeOf(&r, part)
 	return task{
@@ -145,6 +173,7 @@ func eventTask(s *Saga, do handler, v any, r event.Recorded, part int, step Step
 	}
 }
 
+// timeoutTask returns the task of handling the timeout called name.
 func timeoutTask(s *Saga, name string) task {
 	return task{
 		saga: s, do: s.timeouts[name], timeout: name, again: message{Kind: kindAgain, Timeout: name},
@@ -152,8 +181,8 @@ func timeoutTask(s *Saga, name string) task {
 	}
 }
 
-// handle calls the handler of t and makes what it has asked for part of the commit. After an error the
-// commit is to be dropped.
+// handle calls the handler of t and applies the effects of the call to the saga. After an error the
+// instance may be changed in part, and the commit must be dropped.
 func (in *instance) handle(ctx context.Context, t task, now time.Time) error {
 	s := &step{saga: t.saga, in: in, now: now, ev: t.event}
 	if err := protect(func() error { return t.do(s, t.value) }); err != nil {
@@ -195,6 +224,7 @@ func protect(f func() error) (err error) {
 	return f()
 }
 
+// setTimeouts applies the timeouts that a step has set and cancelled.
 func (in *instance) setTimeouts(s *step) {
 	for name, d := range s.timeouts {
 		switch {
@@ -208,7 +238,8 @@ func (in *instance) setTimeouts(s *step) {
 	}
 }
 
-// fail ends the saga: it withdraws what is not carried out, and sends the compensations.
+// fail makes the saga fail: it withdraws the messages that are not carried out, those of this
+// commit included, cancels the timeouts, and sends the compensations.
 func (in *instance) fail(ctx context.Context, now time.Time, e Entry, f failure) error {
 	pending, err := in.pending(ctx)
 	if err != nil {
@@ -233,8 +264,8 @@ func (in *instance) fail(ctx context.Context, now time.Time, e Entry, f failure)
 	return nil
 }
 
-// compensate sends the compensations that are not carried out, the last one first: messages of a
-// saga are carried out in the order of their numbers.
+// compensate sends the compensations that are not carried out, the last one first, since messages
+// are carried out in the order of their numbers.
 func (in *instance) compensate() (sent []Sent) {
 	for i := len(in.row.Undo) - 1; i >= 0; i-- {
 		u := &in.row.Undo[i]
@@ -249,7 +280,8 @@ func (in *instance) compensate() (sent []Sent) {
 	return sent
 }
 
-// refused notes that a command was refused, and removes it.
+// refused applies the refusal of a message: it fails the saga, or notes that a compensation was
+// refused. The message is removed.
 func (in *instance) refused(ctx context.Context, now time.Time, n uint64, m message, cause error) error {
 	in.changed = true
 	in.gone = append(in.gone, n)
@@ -262,7 +294,8 @@ func (in *instance) refused(ctx context.Context, now time.Time, n uint64, m mess
 	return in.fail(ctx, now, e, failure{Error: cause.Error(), Command: id, Step: m})
 }
 
-// undone notes that a compensation was carried out, or refused.
+// undone notes that a compensation was carried out, or was refused if cause is not nil. When none
+// is left to try, it ends the saga as compensated or compensation_failed.
 func (in *instance) undone(now time.Time, id string, m message, cause error) {
 	if m.Undo >= len(in.row.Undo) || in.row.Status != Compensating {
 		return
@@ -277,7 +310,7 @@ func (in *instance) undone(now time.Time, id string, m message, cause error) {
 	for _, u := range in.row.Undo {
 		switch {
 		case !u.Done && u.Error == "":
-			in.note(now, e) // there are more
+			in.note(now, e) // others are not tried yet
 			return
 		case !u.Done:
 			status = CompensationFailed
@@ -287,7 +320,8 @@ func (in *instance) undone(now time.Time, id string, m message, cause error) {
 	in.note(now, e)
 }
 
-// retry takes a saga up again that has ended without success.
+// retry continues a saga that has failed; see [Records.Retry]. Sagas in another status are
+// [ErrNotRetryable].
 func (in *instance) retry(now time.Time) error {
 	if !in.row.Status.retryable() {
 		return notRetryable(in.id, in.row.Status)

@@ -12,7 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/event/command"
 )
 
-// commandType is a Go type of commands that a saga sends.
+// commandType is a Go type of commands that a saga sends; see [Sends].
 type commandType struct {
 	name   string
 	typ    reflect.Type
@@ -20,6 +20,7 @@ type commandType struct {
 	decode func(c codec.Codec, data []byte, base command.Base) (command.Command, error)
 }
 
+// newCommandType returns the command type of C. Its name is the CommandType of a zero C.
 func newCommandType[C command.Command](codecs []codec.Codec) (*commandType, error) {
 	typ := reflect.TypeFor[C]()
 	if typ.Kind() == reflect.Interface {
@@ -51,7 +52,7 @@ func newCommandType[C command.Command](codecs []codec.Codec) (*commandType, erro
 	}}, nil
 }
 
-// setBase fills in what the command.Base that v embeds leaves empty, if it embeds one.
+// setBase fills in the empty IDs of the command.Base that v embeds, if it embeds one.
 func setBase(v reflect.Value, base command.Base) {
 	have := baseField(v)
 	if have == nil {
@@ -64,7 +65,8 @@ func setBase(v reflect.Value, base command.Base) {
 	}
 }
 
-// baseField returns the command.Base that v, or what it points to, embeds; nil if it has none. v can be set.
+// baseField returns the command.Base that v, or the struct it points to, embeds; nil if there is
+// none. v must be settable.
 func baseField(v reflect.Value) *command.Base {
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
@@ -79,19 +81,19 @@ func baseField(v reflect.Value) *command.Base {
 	return v.FieldByIndex(f.Index).Addr().Interface().(*command.Base)
 }
 
-// Kinds of messages. They are stored: add at the end only.
+// Kinds of messages. They are stored: add new ones at the end only.
 const (
 	kindCommand = iota // a command
-	kindUndo           // a compensation: the one with the index Undo
-	kindAgain          // an event or a timeout is to be handled again, by Retry
+	kindUndo           // a compensation; Undo is its index in row.Undo
+	kindAgain          // an event or timeout that Retry handles again
 )
 
-// message waits to be carried out for a saga: a row of the table saga.inbox/<store>, whose key
-// is the saga's ID, a zero byte, and the number of the message.
+// message is work of a saga that waits: a row of the table saga.inbox/<store>. Its key is the ID of
+// the saga, a zero byte, and the number of the message.
 type message struct {
 	Kind int `json:"kind,omitempty"`
 
-	Type        string `json:"type,omitempty"` // of the command
+	Type        string `json:"type,omitempty"` // of the command; this and the next ones are empty for kindAgain
 	Codec       string `json:"codec,omitempty"`
 	Data        []byte `json:"data,omitempty"`
 	Correlation string `json:"correlation,omitempty"`
@@ -99,8 +101,8 @@ type message struct {
 	Tenant      string `json:"tenant,omitempty"`
 	Undo        int    `json:"undo,omitempty"`
 
-	Event   *Cause `json:"event,omitempty"`   // to be handled again
-	Timeout string `json:"timeout,omitempty"` // to be handled again
+	Event   *Cause `json:"event,omitempty"`   // kindAgain: the event; nil for a timeout
+	Timeout string `json:"timeout,omitempty"` // kindAgain: name of the timeout
 }
 
 // numbered is a message with its number.
@@ -109,7 +111,8 @@ type numbered struct {
 	message
 }
 
-// encode returns the message of a command.
+// encode returns the message of a command. A command that the saga does not declare, or that is not
+// of the declared Go type or a pointer to it, is Invalid.
 func (s *Saga) encode(cmd command.Command) (message, error) {
 	if cmd == nil {
 		return message{}, errors.New("the command is nil")
@@ -132,7 +135,9 @@ func (s *Saga) encode(cmd command.Command) (message, error) {
 	return message{Type: t.name, Codec: t.codecs[0].Name(), Data: data}, nil
 }
 
-// decode returns the command of a message. If it embeds command.Base, its empty fields there are filled in.
+// decode returns the command of a message. If it embeds command.Base, empty IDs are filled in, with
+// id as CommandID. Commands that this version of the program cannot decode are Unavailable: another
+// version may.
 func (s *Saga) decode(m *message, id string) (command.Command, error) {
 	t := s.sends[m.Type]
 	if t == nil {
@@ -151,14 +156,14 @@ func (s *Saga) decode(m *message, id string) (command.Command, error) {
 	return nil, mainstem.Errorf(mainstem.KindUnavailable, "saga", "command %s, a %s, was encoded with the codec %s, which saga %s does not declare", id, m.Type, m.Codec, s.name)
 }
 
-// commandID returns the ID of a command: saga/key/n. It is the same however often the step that
-// sends it is tried.
+// commandID returns the ID of a command, type/key/number. It is the same for every try of the step
+// that sends it.
 func commandID(name, key string, n uint64) string {
 	return name + "/" + key + "/" + strconv.FormatUint(n, 10)
 }
 
-// inboxKey returns the key of a row of the inbox. Keys of one saga are in the order of their numbers; no
-// ID has a zero byte, so no saga's keys begin with those of another.
+// inboxKey returns the key of a message in the inbox. The keys of one saga are in the order of the
+// numbers. An ID has no zero byte, so the keys of different sagas do not mix.
 func inboxKey(id string, n uint64) string { return fmt.Sprintf("%s\x00%020d", id, n) }
 
 // splitInboxKey is the inverse of inboxKey.

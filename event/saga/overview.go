@@ -11,29 +11,31 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// MaxCount is up to how many the numbers of an [Overview] are counted, each.
+// MaxCount is the largest value of each number of an [Overview]: counting stops there.
 const MaxCount = 100_000
 
-// Overview is how the sagas of one type stand, in whatever processes they run. It belongs to the caller.
+// Overview is the numbers of the sagas of one type, of all processes. It belongs to the caller.
 type Overview struct {
 	Saga     string
-	Paused   time.Time         // since when; zero: it is not. See Records.Pause
-	Count    map[Status]uint64 // of sagas, for each status
-	Position mainstem.Position // every event up to it is handled
-	Lag      uint64            // events that are still to be handled
-	Parked   uint64            // events that were put aside; see Engine.RetryParked
-	Commands uint64            // that wait to be carried out, compensations included
-	Timeouts uint64            // that are pending
-	// Waiting is since when the oldest waits of the commands, and of the timeouts that are due; zero if none waits.
+	Paused   time.Time         // since when; zero: not paused. See Records.Pause
+	Count    map[Status]uint64 // number of sagas in each status
+	Position mainstem.Position // all events up to it are handled
+	Lag      uint64            // events that are not handled yet
+	Parked   uint64            // parked events; see Engine.RetryParked
+	Commands uint64            // messages in the inbox: commands, compensations, and retries of events and timeouts
+	Timeouts uint64            // pending timeouts
+	// Waiting is the time since which the oldest message or overdue timeout waits; zero if there is
+	// none.
 	Waiting time.Time
 }
 
-// Running returns how many sagas have not ended.
+// Running returns the number of sagas that have not ended.
 func (o *Overview) Running() uint64 {
 	return o.Count[Started] + o.Count[Running] + o.Count[Compensating]
 }
 
-// checkpoint returns the checkpoint of a type; NotFound if no engine has started it yet.
+// checkpoint returns the checkpoint of a type. It is NotFound if no engine has started the type
+// yet.
 func (r *Records) checkpoint(ctx context.Context, saga string) (event.Checkpoint, error) {
 	if err := checkName(saga); err != nil {
 		return event.Checkpoint{}, mainstem.Refusef(mainstem.KindInvalid, "saga", "%.60q: %w", saga, err)
@@ -45,8 +47,8 @@ func (r *Records) checkpoint(ctx context.Context, saga string) (event.Checkpoint
 	return cp, err
 }
 
-// Overview returns how the sagas of a type stand; NotFound if no engine has started it yet. It walks what it counts,
-// each number up to [MaxCount].
+// Overview returns the numbers of a type. It is NotFound if no engine has started the type yet. It
+// reads every row that it counts, and is not as of one moment.
 func (r *Records) Overview(ctx context.Context, saga string) (Overview, error) {
 	cp, err := r.checkpoint(ctx, saga)
 	if err != nil {
@@ -55,7 +57,8 @@ func (r *Records) Overview(ctx context.Context, saga string) (Overview, error) {
 	return r.overview(ctx, saga, cp)
 }
 
-// Overviews returns how the sagas of all types stand that engines have ever run on the store, ordered by name.
+// Overviews returns the overviews of all types that engines have started on the store, ordered by
+// name.
 func (r *Records) Overviews(ctx context.Context) ([]Overview, error) {
 	var out []Overview
 	for cp, err := range r.source.Checkpoints(ctx) {
@@ -94,7 +97,7 @@ func (r *Records) overview(ctx context.Context, saga string, cp event.Checkpoint
 	return o, err
 }
 
-// waitingTo puts into o what waits to be carried out.
+// waitingTo sets the numbers of messages and timeouts in o.
 func (r *Records) waitingTo(ctx context.Context, o *Overview) error {
 	older := func(t time.Time) {
 		if o.Waiting.IsZero() || t.Before(o.Waiting) {
@@ -124,7 +127,7 @@ func (r *Records) waitingTo(ctx context.Context, o *Overview) error {
 	return nil
 }
 
-// lagTo puts into o which events are still to be handled, and how many were put aside.
+// lagTo sets the numbers of unhandled and parked events in o.
 func (r *Records) lagTo(ctx context.Context, o *Overview, cp event.Checkpoint) error {
 	filter, err := cp.Filter()
 	if err != nil {

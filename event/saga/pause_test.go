@@ -17,8 +17,8 @@ import (
 	"github.com/mainstemdev/mainstem/lease"
 )
 
-// After Pause has returned, in whatever process, nothing of the type is committed until Resume: no event is handled, and no
-// command is carried out.
+// After Pause has returned, in any process, nothing of the type is committed until Resume: no event
+// is handled, and no command is carried out.
 func TestPause(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		s := newShop(t, log)
@@ -72,7 +72,8 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// Whatever is under way when types are paused and resumed, again and again, takes effect once; with leases too.
+// Work that is under way when types are paused and resumed, again and again, takes effect once;
+// with leases too.
 func TestPauseAtAnyTime(t *testing.T) {
 	for _, leased := range []bool{false, true} {
 		t.Run(fmt.Sprint("leased ", leased), func(t *testing.T) {

@@ -15,24 +15,41 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Records are the sagas of an event store as they are kept in its log, of all types, whether or not
-// this program runs them. It holds no resources, and is safe for concurrent use.
+// The tables of the sagas of a store. Their layout is persisted.
+//
+//	table                 key                                            value
+//	saga/<store>          ID                                             row
+//	saga.status/<store>   status / ID                                    empty
+//	saga.inbox/<store>    ID 00 number, 20 digits                        message
+//	saga.timer/<store>    type 00 due, 20 digits 00 ID 00 name           empty; due is in Unix nanoseconds
+//	saga.control/<store>  type                                           control
+//	saga.removed/<store>  type                                           removal
+//
+// The history of a saga is the stream with its ID in the event store <store>.sagas, and the
+// checkpoint of a type is that of the subscription saga/<type> of the store.
+//
+// Invariant: a saga has one row in saga.status, that of the status in its row.
+
+// Records are the sagas of an event store as stored in its log: those of all types, whether or not
+// this program runs them. It holds no resources and needs no Close; all methods may be called from
+// many goroutines.
 type Records struct {
 	log     mainstem.Log
 	store   string
-	rows    *kv.Bucket[row]     // by ID
-	status  *kv.Bucket[[]byte]  // status, "/", ID: nothing
-	inbox   *kv.Bucket[message] // ID, 0, number
-	timers  *kv.Bucket[string]  // type, 0, due time, 0, ID, 0, name: nothing
+	rows    *kv.Bucket[row]     // saga/<store>
+	status  *kv.Bucket[[]byte]  // saga.status/<store>: an index of rows
+	inbox   *kv.Bucket[message] // saga.inbox/<store>
+	timers  *kv.Bucket[string]  // saga.timer/<store>
 	history *event.Store
 
-	source   *event.Store        // whose events the sagas handle
-	controls *kv.Bucket[control] // by type
-	removed  *kv.Bucket[removal] // by type
+	source   *event.Store        // the store whose events the sagas handle
+	controls *kv.Bucket[control] // saga.control/<store>
+	removed  *kv.Bucket[removal] // saga.removed/<store>
 }
 
-// OpenRecords returns the sagas of the event store of that name in log. It reads and creates nothing. The name of the
-// store must be one that a table can have; see [kv.Open].
+// OpenRecords returns the sagas of the event store called store in log. It reads and creates
+// nothing. The name must also be one that a table can have (see [kv.Open]); else the error is
+// Invalid.
 func OpenRecords(log mainstem.Log, store string) (*Records, error) {
 	if log == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "open sagas", "the log is nil")
@@ -54,32 +71,32 @@ func OpenRecords(log mainstem.Log, store string) (*Records, error) {
 	return r, nil
 }
 
-// Instance is a saga as it stands. It belongs to the caller.
+// Instance is a saga as of the moment it was read. It belongs to the caller.
 type Instance struct {
 	ID            string // Saga, a hyphen, Key
 	Saga          string // the type
 	Key           string // the correlation
 	Status        Status
-	State         json.RawMessage // see [StateOf]
-	Error         string          // why it has failed; "" if it has not
-	Refused       string          // the ID of the command whose refusal made it fail, if it was one
-	Compensations []Compensation  // in the order in which they were pushed
-	Timeouts      map[string]time.Time
-	Sent          uint64 // the number of the last command; events and timeouts that Retry takes up are counted too
-	Ignored       uint64 // events that came when it was not under way any more
-	Created       time.Time
-	Updated       time.Time
+	State         json.RawMessage      // see [StateOf]; nil if no step has succeeded
+	Error         string               // why it has failed; "" if it has not
+	Refused       string               // ID of the command whose refusal made it fail; "" if it failed otherwise
+	Compensations []Compensation       // in the order in which they were pushed
+	Timeouts      map[string]time.Time // pending, by name, and when they are due
+	Sent          uint64               // number of the last message; Retry adds messages for events and timeouts too
+	Ignored       uint64               // events that came when it was neither started nor running
+	Created       time.Time            // first step
+	Updated       time.Time            // last entry of its history
 }
 
-// Compensation is a command that undoes something if the saga fails, and what became of it.
+// Compensation is a command that compensates a step if the saga fails, and its result.
 type Compensation struct {
 	Type  string
-	Data  []byte // the command, encoded
-	Done  bool
-	Error string // why it was refused
+	Data  []byte // the encoded command
+	Done  bool   // it was carried out
+	Error string // why it was refused; "": it was not
 }
 
-// StateOf returns the state of a saga, given its type.
+// StateOf returns the state of a saga, decoded as S. Without a state it is the zero S.
 func StateOf[S any](i Instance) (S, error) {
 	var s S
 	if i.State == nil {
@@ -89,8 +106,7 @@ func StateOf[S any](i Instance) (S, error) {
 	return s, err
 }
 
-// DecodeState returns the state of a saga as a value of a Go type: [StateOf] for code that has the type
-// as a value.
+// DecodeState is [StateOf] for code that has the type as a value: the result is of type typ.
 func (i Instance) DecodeState(typ reflect.Type) (any, error) {
 	v := reflect.New(typ)
 	if i.State == nil {
@@ -114,7 +130,7 @@ func instanceOf(r *row) Instance {
 	return i
 }
 
-// ID returns the ID of the saga of a type with a key, for [Records.Get] and its like.
+// ID returns the ID of the saga of a type with a key.
 func ID(saga, key string) string { return idOf(saga, key) }
 
 func (r *Records) notFound(id string) error {
@@ -133,9 +149,11 @@ func (r *Records) Get(ctx context.Context, id string) (Instance, error) {
 	return instanceOf(&e.Value), nil
 }
 
-// Find yields the sagas of a type, of all types if it is "", that have one of these statuses, or any if
-// there are none. It reads as many rows as it yields. Those of a status come in the order of their IDs; one that
-// changes its status meanwhile may come twice or not at all.
+// Find yields the sagas that have one of the statuses, or any status if none is given. They are of
+// one type, or of all types if saga is "". With statuses they are yielded status by status; those
+// of one status are in the order of their IDs. Find is not as of one moment: a saga whose status
+// changes meanwhile may be yielded twice or not at all. An unknown status is Invalid. An error ends
+// the sequence.
 func (r *Records) Find(ctx context.Context, saga string, statuses ...Status) iter.Seq2[Instance, error] {
 	prefix := saga
 	if saga != "" {
@@ -162,10 +180,10 @@ func (r *Records) Find(ctx context.Context, saga string, statuses ...Status) ite
 	}
 }
 
-// findPage is how many rows Find reads at a time.
+// findPage is the number of rows that Find reads at a time.
 const findPage = 100
 
-// find yields the sagas of one status, and reports whether to go on.
+// find yields the sagas of one status. It returns false when the iteration must end.
 func (r *Records) find(ctx context.Context, status, prefix string, yield func(Instance, error) bool) bool {
 	for after := ""; ; {
 		var ids []string
@@ -194,13 +212,17 @@ func (r *Records) find(ctx context.Context, status, prefix string, yield func(In
 	}
 }
 
-// Retry takes a saga up again that has ended without success; an engine that runs its type does the rest.
-// The others are [ErrNotRetryable], and one that is not there NotFound.
+// Retry continues a saga that has failed. An engine that runs its type does the work. Sagas in
+// other statuses are [ErrNotRetryable]; one that does not exist is NotFound.
 //
-// Failed: the command that was refused is sent again, or the event or timeout that made it fail is handled
-// again, and what was withdrawn at that time is sent again. CompensationFailed: the compensations
-// that were refused are sent again. Compensated: the start event is handled again, with a new state: since
-// everything was undone, everything is done anew. Commands that are sent again have new IDs.
+//   - Failed: the command that was refused is sent again, or the event or timeout whose step failed
+//     is handled again, with the state that the step has left. Then the commands that were
+//     withdrawn are sent again.
+//   - CompensationFailed: the compensations that were refused are sent again.
+//   - Compensated: everything was undone, so the saga starts anew. The start event is handled
+//     again, with a zero state and no compensations.
+//
+// Commands that are sent again have new IDs.
 func (r *Records) Retry(ctx context.Context, id string) error {
 	for {
 		b := mainstem.NewBatch()

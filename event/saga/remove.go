@@ -14,24 +14,35 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// removal is what is kept of the sagas of a type that were removed: a row of the table saga.removed/<store>, whose
-// key is the name of the type.
+// Removal. A saga that has ended, and that has no messages, is removed with its row, its status and
+// its history, in one commit on condition that its row is unchanged. Messages are added only by
+// commits that change the row, so if there are none when the row was read, there are none at the
+// commit.
+//
+// A saga with the same key may start later. Its commands must not have the IDs of the old one's,
+// since the bus may remember those as carried out. So the largest message number of the removed
+// sagas of a type is kept in one record (removal), and a new saga of the type numbers its messages
+// from there. Starting a saga depends on that record (see [work.floor]), so it cannot miss a
+// removal beside it.
+
+// removal is the trace of the removed sagas of a type: the row of the table saga.removed/<store>
+// whose key is the name of the type.
 type removal struct {
-	// Sent is the highest number of a message of any of them. A saga that starts counts on from it, so that the
-	// ID of a command of a saga that was removed is never that of another one with its key.
+	// Sent is the largest message number of the removed sagas. It only grows.
 	Sent uint64 `json:"sent"`
 }
 
-// ErrNotEnded is the error of [Records.Remove] for a saga that is under way, or that has commands left to carry
-// out. It is Conflict.
+// ErrNotEnded is the error of [Records.Remove] for a saga that has not ended, or that has messages
+// left to carry out. It is of kind Conflict.
 var ErrNotEnded = mainstem.Errorf(mainstem.KindConflict, "remove saga", "only one that has ended, with all its commands carried out, can be removed")
 
-// ended reports whether nothing is handled any more in this status.
+// ended reports whether a saga in this status has ended. A completed one may have commands left to
+// carry out.
 func (s Status) ended() bool { return !s.live() && s != Compensating }
 
-// Remove removes a saga that has ended, with its history. The others are [ErrNotEnded], and one that is not
-// there is NotFound. Nothing is left of it, so a start event with its key starts a new saga, whose commands have IDs that
-// those of the old one did not have; other events with its key are passed over as those of a saga that was never started.
+// Remove removes a saga that has ended, with its history. Other sagas are [ErrNotEnded], and one
+// that does not exist is NotFound. A start event with its key starts a new saga afterwards, whose
+// commands have other IDs; other events with its key are counted as early.
 func (r *Records) Remove(ctx context.Context, id string) error {
 	for tries := 1; ; tries++ {
 		b, err := r.removal(ctx, id)
@@ -44,7 +55,7 @@ func (r *Records) Remove(ctx context.Context, id string) error {
 	}
 }
 
-// Removable returns the error that [Records.Remove] would return now, and removes nothing.
+// Removable returns the error that [Records.Remove] would return now. It removes nothing.
 func (r *Records) Removable(ctx context.Context, id string) error {
 	_, err := r.removal(ctx, id)
 	return err
@@ -66,8 +77,7 @@ func (r *Records) removal(ctx context.Context, id string) (*mainstem.Batch, erro
 	return b, r.countTo(ctx, b, e.Value.Saga, e.Value.Sent)
 }
 
-// removeTo removes a saga as part of b, on condition that it is as it was read. Messages are added only by commits that
-// change the row, so that there are none now means that there are none then.
+// removeTo adds to b the removal of a saga, on condition that its row is unchanged.
 func (r *Records) removeTo(ctx context.Context, b *mainstem.Batch, e kv.Entry[row]) error {
 	if !e.Value.Status.ended() {
 		return fmt.Errorf("saga %.100q is %s: %w", e.Key, e.Value.Status, ErrNotEnded)
@@ -84,7 +94,8 @@ func (r *Records) removeTo(ctx context.Context, b *mainstem.Batch, e kv.Entry[ro
 	return nil
 }
 
-// countTo notes in b the highest number of a message that a saga of a type that is removed has sent.
+// countTo adds to b the write of the removal record of a type, if sent, the number of messages of a
+// removed saga, is larger than the number there.
 func (r *Records) countTo(ctx context.Context, b *mainstem.Batch, saga string, sent uint64) error {
 	old, err := r.removed.Get(ctx, saga)
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
@@ -96,29 +107,32 @@ func (r *Records) countTo(ctx context.Context, b *mainstem.Batch, saga string, s
 	return nil
 }
 
+// commit commits b with an ID, so that its outcome is known unless ctx ends.
 func (r *Records) commit(ctx context.Context, b *mainstem.Batch) error {
 	b.ID = "saga/" + event.NewID().String()
 	_, err := outcome.Commit(ctx, r.log, b)
 	return err
 }
 
-// PruneOptions say what [Records.Prune] removes. Nil and zero fields mean the defaults.
+// PruneOptions select the sagas that [Records.Prune] removes. Nil and zero fields mean the
+// defaults.
 type PruneOptions struct {
-	Saga string // only sagas of this type; default all
-	// Statuses of what is removed. Default Completed and Compensated: the others that have ended can still be retried by
-	// somebody who has found out why they failed. One in which a saga is under way is Invalid.
+	Saga string // only sagas of this type. Default: of all types
+	// Statuses of the sagas to remove. Default: Completed and Compensated. The others that have
+	// ended may still be retried. A status in which a saga has not ended is Invalid.
 	Statuses []Status
-	Before   time.Time // only those whose last step was before it; default now
-	Limit    int       // at most so many; default all
-	DryRun   bool      // only yield what would be removed
+	Before   time.Time // only sagas whose last step was before it. Default: now
+	Limit    int       // the largest number of sagas to remove; 0: no limit
+	DryRun   bool      // yield the sagas, and do not remove them
 }
 
-// prunePage is how many sagas one commit removes.
+// prunePage is the largest number of sagas that one commit removes.
 const prunePage = 100
 
-// Prune removes sagas that have ended, as [Records.Remove] does, and yields each that was removed, as it was. Those that
-// have commands left to carry out, and those that somebody changes meanwhile, stay. It reads what it
-// removes, and a small row of each that has one of the statuses.
+// Prune removes the selected sagas as [Records.Remove] does, in commits of up to 100, and yields
+// each one after it was removed, as it was. Sagas with messages left to carry out stay. A saga that
+// changes before the commit is checked again. Prune reads the rows that it removes, and a small row
+// of each saga in one of the statuses. An error ends the sequence.
 func (r *Records) Prune(ctx context.Context, o *PruneOptions) iter.Seq2[Instance, error] {
 	p, err := r.prune(o)
 	return func(yield func(Instance, error) bool) {
@@ -135,10 +149,11 @@ func (r *Records) Prune(ctx context.Context, o *PruneOptions) iter.Seq2[Instance
 type pruning struct {
 	r      *Records
 	o      PruneOptions
-	expect func(*mainstem.Batch) // more conditions of each commit; nil: none
-	left   int                   // of Limit
+	expect func(*mainstem.Batch) // adds conditions to each commit; nil: none
+	left   int                   // how many sagas Limit still allows; unused if it is 0
 }
 
+// prune checks the options, and returns the call.
 func (r *Records) prune(o *PruneOptions) (*pruning, error) {
 	p := &pruning{r: r}
 	if o != nil {
@@ -165,9 +180,10 @@ func (r *Records) prune(o *PruneOptions) (*pruning, error) {
 	return p, nil
 }
 
-// errEnough ends a pruning whose caller has had enough.
+// errEnough ends a pruning: the caller has left its loop, or the limit is reached.
 var errEnough = errors.New("enough")
 
+// run removes the sagas, status by status.
 func (p *pruning) run(ctx context.Context, yield func(Instance, error) bool) error {
 	for _, s := range p.o.Statuses {
 		prefix := string(s) + "/"
@@ -191,15 +207,17 @@ func (p *pruning) run(ctx context.Context, yield func(Instance, error) bool) err
 	return nil
 }
 
-// aged returns the IDs of sagas that got a status long enough ago, after a key of its table, and the key to go on from; more is
-// false if there are no others.
+// aged returns the IDs of up to a page of sagas that have had a status for long enough, from the
+// keys of saga.status that follow the key after. It also returns the key to continue from; more is
+// false if there are no further keys. The result is a superset: removeTo checks the rows.
 func (p *pruning) aged(ctx context.Context, status, prefix, after string) (ids []string, next string, more bool, err error) {
 	for e, err := range p.r.status.List(ctx, &kv.Query{Prefix: prefix, After: after, KeysOnly: true}) {
 		if err != nil {
 			return nil, "", false, err
 		}
 		after = e.Key
-		// The clock of the log may be ahead of that of the process that wrote the row: the row decides.
+		// Modified is by the clock of the log, Updated in the row by that of a process. So allow a
+		// minute of difference here; removeTo compares Updated.
 		if e.Modified.Before(p.o.Before.Add(time.Minute)) {
 			ids = append(ids, e.Key[len(status):])
 		}
@@ -210,7 +228,7 @@ func (p *pruning) aged(ctx context.Context, status, prefix, after string) (ids [
 	return ids, after, false, nil
 }
 
-// remove removes those of some sagas that may be removed, in one commit, and yields them.
+// remove removes those of the sagas that are selected, in one commit, and yields them.
 func (p *pruning) remove(ctx context.Context, ids []string, yield func(Instance, error) bool) error {
 	for tries := 1; len(ids) > 0; tries++ {
 		b := mainstem.NewBatch()
@@ -220,7 +238,7 @@ func (p *pruning) remove(ctx context.Context, ids []string, yield func(Instance,
 		}
 		if errors.Is(err, mainstem.ErrConflict) && afterConflict.Wait(ctx, tries) {
 			if p.expect != nil && tries > 1 {
-				return err // the caller's condition, perhaps
+				return err // it may be the condition of expect that fails
 			}
 			continue
 		}
@@ -240,7 +258,7 @@ func (p *pruning) remove(ctx context.Context, ids []string, yield func(Instance,
 	return nil
 }
 
-// removeTo removes those of some sagas that may be removed as part of b, and returns them.
+// removeTo adds to b the removal of those of the sagas that are selected, and returns their rows.
 func (p *pruning) removeTo(ctx context.Context, b *mainstem.Batch, ids []string) (gone []row, err error) {
 	entries, err := p.r.rows.GetMany(ctx, ids...)
 	if err != nil {

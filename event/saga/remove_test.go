@@ -17,8 +17,8 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// What has ended can be removed, with all that there is of it; a start event with its key starts a new saga, whose commands
-// the bus does not take for those of the old one.
+// A saga that has ended can be removed completely. A start event with its key starts a new saga,
+// whose commands the bus does not take for those of the old one.
 func TestRemove(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		s := newShop(t, log)
@@ -70,7 +70,7 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// One that is completed while a command of it waits has not ended.
+// A completed saga with a waiting command has not ended.
 func TestRemoveWithCommandsLeft(t *testing.T) {
 	s := newShop(t, testengines.Memory(t))
 	def, err := saga.New[state]("hasty", saga.Sends[charge](), saga.StartOn(saga.StreamKey[placed], func(c *saga.Context[state], _ placed) error {
@@ -98,7 +98,7 @@ func TestRemoveWithCommandsLeft(t *testing.T) {
 	}
 }
 
-// Prune removes those of the statuses and the age that it is told, and leaves the rest.
+// Prune removes the sagas of the given statuses and age, and no others.
 func TestPrune(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		s := newShop(t, log)
@@ -151,8 +151,8 @@ func TestPrune(t *testing.T) {
 	})
 }
 
-// Removing beside start events with the same keys, retries and other removals: nothing is removed that runs, and what
-// starts anew is carried out with commands of its own.
+// Removal beside start events with the same keys, retries and other removals: no running saga is
+// removed, and the commands of new sagas are carried out.
 func TestRemoveBesideAll(t *testing.T) {
 	s := newShop(t, testengines.Memory(t))
 	s.start(nil, nil)
@@ -196,7 +196,8 @@ func TestRemoveBesideAll(t *testing.T) {
 	}
 }
 
-// An engine removes what has ended as long ago as Follow says, and what failed only if it says so too.
+// An engine removes sagas that ended longer ago than Follow.Keep, and failed ones only by
+// Follow.KeepFailed.
 func TestKeep(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *shop) {
 		e := s.start(nil, &saga.Follow{Keep: 10 * time.Hour, KeepFailed: 100 * time.Hour})

@@ -7,23 +7,25 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// rests are the sagas of a unit whose next message is not to be tried now: it is being carried out, or
-// has failed and waits.
+// rests are the sagas, or timeouts, whose next message is not to be tried now: a worker has it, or
+// it has failed and waits. The pause doubles with each failure in a row.
 type rests struct {
 	policy backoff.Policy
 
-	mu  sync.Mutex // guards the maps
-	ids map[string]*rest
+	mu  sync.Mutex       // guards the maps
+	ids map[string]*rest // only of those that are being served or wait
 }
 
+// rest is the state of one saga in rests.
 type rest struct {
-	busy     bool
-	until    time.Time
-	failures int // in a row
-	counted  int // of them, those that are the fault of the message
+	busy     bool      // between take and leave
+	until    time.Time // not to be tried before
+	failures int       // in a row, of the message
+	counted  int       // those of them that count as attempts
 }
 
-// take reports whether the saga may be served, and marks it as being served.
+// take reports whether the saga may be served now, and marks it as being served. The caller must
+// then call leave.
 func (r *rests) take(id string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +44,7 @@ func (r *rests) take(id string, now time.Time) bool {
 	return true
 }
 
-// leave ends what take began. After a failure the saga rests for a while.
+// leave ends the service that take began. The saga is forgotten unless its message has failed.
 func (r *rests) leave(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +55,8 @@ func (r *rests) leave(id string) {
 	}
 }
 
-// failed notes a failure of the saga's message, and returns how many were the message's fault.
+// failed notes a failure of the message of a saga that is being served. It returns the number of
+// failures that count as attempts. The saga waits from now on.
 func (r *rests) failed(id string, counts bool, now time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,15 +69,16 @@ func (r *rests) failed(id string, counts bool, now time.Time) int {
 	return s.counted
 }
 
-// succeeded notes that the message is done.
+// succeeded notes that the message is gone: the next one has no failures.
 func (r *rests) succeeded(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*r.ids[id] = rest{busy: true}
 }
 
-// next returns when the first saga that waits is to be tried again; false if none waits. Those whose
-// time had come when a pass over all messages began, and that it has not taken, have none any more.
+// next returns when the first saga that waits is to be tried again; false if none waits. A saga
+// whose wait was over when the last pass began, and that the pass did not take, has no message any
+// more: it is forgotten.
 func (r *rests) next(began time.Time) (at time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,24 +8,25 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Bounds of the pause between two looks at what there is to remove, which is a tenth of how long it is to stay.
+// Bounds of the pause between two rounds of retain, which is a tenth of the shortest time to keep.
 const (
 	retainSoonest = time.Minute
 	retainLatest  = time.Hour
 )
 
-// retention is how long sagas stay that have ended in some way.
+// retention is how long sagas in some statuses stay.
 type retention struct {
 	keep     time.Duration // 0: without end
 	statuses []Status
 }
 
-// retentions returns those of f.
+// retentions returns the retentions of f.
 func (f *Follow) retentions() []retention {
 	return []retention{{f.Keep, []Status{Completed, Compensated}}, {f.KeepFailed, []Status{Failed, CompensationFailed}}}
 }
 
-// retain removes the sagas that have ended long enough ago, until soft ends.
+// retain removes the sagas whose time to keep has passed, in rounds, until soft ends. It returns at
+// once if all sagas stay without end.
 func (u *unit) retain(hard, soft context.Context) {
 	every, bounded := retainLatest, false
 	for _, r := range u.retentions {
@@ -48,6 +49,7 @@ func (u *unit) retain(hard, soft context.Context) {
 	}
 }
 
+// retainOnce removes the sagas of one retention, on condition that the type is not paused.
 func (u *unit) retainOnce(hard, soft context.Context, r retention) {
 	p, err := u.prune(&PruneOptions{Saga: u.saga.name, Statuses: r.statuses, Before: time.Now().Add(-r.keep)})
 	n := uint64(0)

@@ -14,44 +14,45 @@ import (
 	"github.com/mainstemdev/mainstem/event/command"
 )
 
-// MaxName is the most bytes of the name of a saga, MaxKey that of a key.
+// MaxName is the largest number of bytes in the name of a saga or a timeout, MaxKey that in a key.
 const (
 	MaxName = 64
 	MaxKey  = 1024
 )
 
-// Saga is the definition of one type of sagas: which events start and move them, and how.
-// Make one with [New]. It does not change and may be used by several engines.
+// Saga is the definition of one type of sagas: the events that start and continue them, and their
+// handlers. [New] makes one. It does not change, and several engines may use it.
 type Saga struct {
 	name     string
-	state    reflect.Type
-	events   map[reflect.Type]*handlers
-	timeouts map[string]handler
-	sends    map[string]*commandType
-	filter   *event.Filter // nil: the types of the handlers
+	state    reflect.Type               // of the state S
+	events   map[reflect.Type]*handlers // by Go type
+	timeouts map[string]handler         // by name
+	sends    map[string]*commandType    // by command type
+	filter   *event.Filter              // nil: events of the types that have handlers
 }
 
-// handler is a handler with the types of state and event taken off. It fills in s.
+// handler is a handler without the types of state and event. It records the effects of the call in
+// s; v is the event, nil for a timeout.
 type handler func(s *step, v any) error
 
-// handlers are what is to be done with events of one Go type. One of them may be nil.
+// handlers are the handlers for events of one Go type. One of them may be nil.
 type handlers struct{ start, on *route }
 
-// route is a handler of events, and the sagas that it is for.
+// route is a handler of events, and the function that finds the saga of an event.
 type route struct {
-	key func(v any, r event.Recorded) string
+	key func(v any, r event.Recorded) string // "": the event is for no saga
 	do  handler
 }
 
-// Option is a part of a [Saga]: [StartOn], [On], [OnTimeout], [Sends] or [Select].
+// Option is a part of a [Saga]: the result of [StartOn], [On], [OnTimeout], [Sends] or [Select].
 type Option struct {
-	state reflect.Type // nil: any
+	state reflect.Type // the state that its handler takes; nil: none
 	add   func(*Saga) error
 }
 
-// New returns the sagas called name, of 1 to [MaxName] letters, digits, dots and underlines. S is
-// their state: a struct that encoding/json can write and read, of which each saga begins with
-// the zero value. At least one [StartOn] is needed. The error is Invalid, and names everything that is wrong.
+// New returns the definition of the sagas called name: 1 to [MaxName] letters, digits, dots and
+// underlines. S is their state: a type that encoding/json can write and read. Each saga begins with
+// the zero value. At least one [StartOn] is needed. The error is Invalid, and names all faults.
 func New[S any](name string, options ...Option) (*Saga, error) {
 	s := &Saga{
 		name: name, state: reflect.TypeFor[S](), events: make(map[reflect.Type]*handlers),
@@ -88,7 +89,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkState finds a state that could never be stored.
+// checkState returns an error if the state could never be stored or read.
 func checkState[S any]() error {
 	var zero S
 	data, err := json.Marshal(zero)
@@ -101,27 +102,29 @@ func checkState[S any]() error {
 	return nil
 }
 
-// Name returns the name of the saga: the category of the IDs of its instances.
+// Name returns the name of the type, with which the IDs of its instances begin.
 func (s *Saga) Name() string { return s.name }
 
-// StartOn says that an event of Go type T starts a saga, and handles it. key returns the
-// saga's key, of at most [MaxKey] bytes without control characters; "" means that the event starts
-// none. If there is a saga with that key already, whatever its status, the event goes to its [On], if there is one,
-// and is ignored otherwise.
+// StartOn makes an event of Go type T start a saga, and handles the event. key returns the key of
+// the saga: at most [MaxKey] bytes without control characters. "" means that the event starts none.
+// If there is a saga with that key already, in whatever status, the event is handled by the [On] of
+// T. If there is no such On, it is counted as ignored.
 func StartOn[S, T any](key func(ev T, r event.Recorded) string, do func(c *Context[S], ev T) error) Option {
 	return onEvent(key, do, func(h *handlers) **route { return &h.start })
 }
 
-// On handles the events of Go type T for the saga with the key that key returns; "" means that
-// the event is for none. An event for a saga that has not been started, or that is not under way
-// any more, is ignored and counted.
+// On handles the events of Go type T for the saga with the key that key returns; "" means that the
+// event is for no saga. An event for a saga that does not exist is counted as early, and an event
+// for one that is neither started nor running as ignored.
 //
-// An error of do writes nothing, and the event is tried again, and is poison in the end: see
-// [Follow]. To end the saga, do calls [Context.Fail].
+// If do returns an error, nothing is written. The event is tried again, and is poison in the end;
+// see [Follow]. To end the saga instead, do calls [Context.Fail] and returns nil.
 func On[S, T any](key func(ev T, r event.Recorded) string, do func(c *Context[S], ev T) error) Option {
 	return onEvent(key, do, func(h *handlers) **route { return &h.on })
 }
 
+// onEvent returns the option that sets one of the two routes for events of Go type T, which at
+// selects.
 func onEvent[S, T any](key func(T, event.Recorded) string, do func(*Context[S], T) error, at func(*handlers) **route) Option {
 	typ := reflect.TypeFor[T]()
 	return Option{state: reflect.TypeFor[S](), add: func(s *Saga) error {
@@ -145,8 +148,9 @@ func onEvent[S, T any](key func(T, event.Recorded) string, do func(*Context[S], 
 	}}
 }
 
-// OnTimeout handles the timeouts of a name, which [Context.Timeout] sets. An error of do is tried
-// again; when it has failed [Options.Attempts] times, the saga fails.
+// OnTimeout handles the timeouts called name, which [Context.Timeout] sets. If do returns an error,
+// it is called again; after [Options.Attempts] errors the saga fails. Errors of kind Unavailable do
+// not count.
 func OnTimeout[S any](name string, do func(c *Context[S]) error) Option {
 	return Option{state: reflect.TypeFor[S](), add: func(s *Saga) error {
 		switch {
@@ -162,9 +166,10 @@ func OnTimeout[S any](name string, do func(c *Context[S]) error) Option {
 	}}
 }
 
-// Sends says that the saga dispatches commands of Go type C, or compensates with them, and how they
-// are encoded until they are carried out: with the first codec, codec.JSON if there is none. Those that the
-// others have encoded are still read. A command that a saga does not declare it cannot send.
+// Sends declares that the saga dispatches commands of Go type C or compensates with them. While
+// they wait, commands are encoded with the first codec (default codec.JSON). The other codecs only
+// read, for commands that an older version of the program has encoded. A saga cannot send a command
+// that it does not declare.
 func Sends[C command.Command](codecs ...codec.Codec) Option {
 	return Option{add: func(s *Saga) error {
 		t, err := newCommandType[C](codecs)
@@ -179,18 +184,19 @@ func Sends[C command.Command](codecs ...codec.Codec) Option {
 	}}
 }
 
-// Select chooses the events that the saga sees, in place of those of all streams whose types
-// have a handler. It is needed where upcasters make events of other types into those: then it names both.
-// Events of types that nobody registered are an error; see [event.Types].
+// Select replaces the filter of the events. Default: the events of all streams whose types have a
+// handler. It is needed if upcasters make such events from events of other types: the filter must
+// then name both. Events of types that are not registered are an error; see [event.Types].
 func Select(f event.Filter) Option {
 	return Option{add: func(s *Saga) error { s.filter = &f; return nil }}
 }
 
-// StreamKey is the key of events whose stream is the correlation: "42" for those of the
-// stream order-42.
+// StreamKey returns the ID of the stream of an event as the key: "42" for events of stream
+// order-42.
 func StreamKey[T any](_ T, r event.Recorded) string { return event.ParseStreamID(r.Stream).ID }
 
-// selected returns the filter of the saga's subscription.
+// selected returns the filter of the subscription of the type. A Go type that is not registered as
+// an event is Invalid.
 func (s *Saga) selected(types *event.Types) (event.Filter, error) {
 	var names []string
 	for t := range s.events {
@@ -207,8 +213,8 @@ func (s *Saga) selected(types *event.Types) (event.Filter, error) {
 	return event.Filter{Types: names}, nil
 }
 
-// idOf returns the ID of a saga: its type and its key. A type has no hyphen, so two sagas of
-// different types never have one ID.
+// idOf returns the ID of a saga: its type, a hyphen and its key. The name of a type has no hyphen,
+// so sagas of different types have different IDs.
 func idOf(name, key string) string { return name + "-" + key }
 
 func (s *Saga) checkKey(key string) error {

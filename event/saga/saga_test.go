@@ -17,7 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
-// Every way that a saga may go leads to its end, on every engine, and each command takes effect once.
+// Every path of a saga leads to an end, on every engine, and each command takes effect once.
 func TestWays(t *testing.T) {
 	for _, w := range []struct {
 		item          string
@@ -152,7 +152,7 @@ func TestTypesDoNotMix(t *testing.T) {
 	}
 }
 
-// Retry takes up what has failed, and nothing else.
+// Retry continues sagas that have failed, and no others.
 func TestRetry(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
 		s := newShop(t, log)

@@ -14,17 +14,18 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// Pauses.
+// Pauses after failures.
 var (
-	acquireAgain  = backoff.Policy{First: 200 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5} // until a lease is free
-	watchAgain    = backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.5}
-	afterConflict = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}
+	acquireAgain  = backoff.Policy{First: 200 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.5} // of acquiring a lease
+	watchAgain    = backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.5}  // of reading or watching tables
+	afterConflict = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 1}   // of commits, by conflicts
 )
 
-// releaseTime bounds how long giving up a lease may take.
+// releaseTime is the longest time that releasing a lease may take.
 const releaseTime = 5 * time.Second
 
-// serve carries out messages and timeouts until soft ends: always, or while the engine has the lease.
+// serve carries out messages and timeouts until soft ends. With a Keeper it does so only while it
+// holds the lease of the type.
 func (u *unit) serve(hard, soft context.Context) {
 	if u.opts.Keeper == nil {
 		u.carryOn(hard, soft)
@@ -56,7 +57,8 @@ func (u *unit) serve(hard, soft context.Context) {
 	}
 }
 
-// carryOn carries out messages and timeouts, and removes what is old, until soft ends, and then waits for those under way.
+// carryOn carries out messages and timeouts and removes old sagas until soft ends. It returns when
+// those under way have ended.
 func (u *unit) carryOn(hard, soft context.Context) {
 	var wg sync.WaitGroup
 	messages, timeouts := make(chan struct{}, 1), make(chan struct{}, 1)
@@ -68,7 +70,9 @@ func (u *unit) carryOn(hard, soft context.Context) {
 	wg.Wait()
 }
 
-// watch signals what is added to a table, and that it is being watched.
+// watch signals changed when something was added to or changed in a table under prefix, and when a
+// watch begins, since changes before that are not reported. After errors it watches again, until
+// ctx ends.
 func watch[T any](ctx context.Context, b *kv.Bucket[T], prefix string, changed chan struct{}) {
 	o := &kv.WatchOptions{Prefix: prefix, UpdatesOnly: true, MetaOnly: true, IgnoreDeletes: true}
 	for failures := 1; ; failures++ {
@@ -85,7 +89,8 @@ func watch[T any](ctx context.Context, b *kv.Bucket[T], prefix string, changed c
 	}
 }
 
-// wait returns when woken is signalled or the time at has come, if there is one. It returns false if ctx ends.
+// wait returns when woken is signalled or, if timed, at the time at. It returns false if ctx ends
+// first.
 func wait(ctx context.Context, woken <-chan struct{}, at time.Time, timed bool) bool {
 	var due <-chan time.Time
 	if timed {
@@ -102,7 +107,9 @@ func wait(ctx context.Context, woken <-chan struct{}, at time.Time, timed bool) 
 	return true
 }
 
-// change commits what do does with sagas.
+// change calls do, and commits its changes of sagas. The commit depends on the control record; if
+// that has changed, the error is errChanged. It has a batch ID, so an unknown outcome is returned
+// only if ctx ends.
 func (u *unit) change(ctx context.Context, do func(w *work) error) error {
 	b := mainstem.NewBatch()
 	w := u.work(b)
@@ -118,7 +125,8 @@ func (u *unit) change(ctx context.Context, do func(w *work) error) error {
 	return u.unlessChanged(ctx, err)
 }
 
-// unlessChanged returns err, or errChanged if it is a conflict and the control row has changed.
+// unlessChanged returns errChanged if err is a conflict and the control record has changed, else
+// err.
 func (u *unit) unlessChanged(ctx context.Context, err error) error {
 	if errors.Is(err, mainstem.ErrConflict) && errors.Is(u.unchanged(ctx), errChanged) {
 		return errChanged
@@ -126,7 +134,8 @@ func (u *unit) unlessChanged(ctx context.Context, err error) error {
 	return err
 }
 
-// endless reports whether an error says nothing of what was tried: it is tried again without end.
+// endless reports whether err says nothing about the work that was tried: it is tried again without
+// end, and the failure does not count as an attempt.
 func endless(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, mainstem.ErrUnavailable) || errors.Is(err, mainstem.ErrUnknownOutcome) || errors.Is(err, mainstem.ErrClosed)
 }

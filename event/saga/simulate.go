@@ -12,18 +12,19 @@ import (
 	"github.com/mainstemdev/mainstem/event/command"
 )
 
-// Simulation runs the sagas of one type without a log, a bus and goroutines, in virtual time: for
-// tests. Commands are returned, in the form in which they would be dispatched but for the CommandID, and count as carried out with the next
-// call, unless [Simulation.Refuse] refuses them. It belongs to one goroutine.
+// Simulation runs the sagas of one type in virtual time, without a log, a bus and goroutines. It is
+// for tests. Its methods return the commands that are sent, without the IDs of an embedded
+// [command.Base]. A command counts as carried out at the next call, unless [Simulation.Refuse]
+// refuses it. A Simulation belongs to one goroutine.
 type Simulation struct {
 	saga  *Saga
 	now   time.Time
-	sagas map[string]*instance
-	out   map[string][]numbered // sent and not yet carried out, by ID
+	sagas map[string]*instance  // by ID
+	out   map[string][]numbered // messages that were sent and are not carried out yet, by ID
 	stats Stats
 }
 
-// Simulate returns a simulation that begins at a time.
+// Simulate returns a simulation of s whose time is start.
 func Simulate(s *Saga, start time.Time) *Simulation {
 	return &Simulation{saga: s, now: start, sagas: make(map[string]*instance), out: make(map[string][]numbered), stats: Stats{Saga: s.name}}
 }
@@ -31,7 +32,7 @@ func Simulate(s *Saga, start time.Time) *Simulation {
 // Now returns the virtual time.
 func (s *Simulation) Now() time.Time { return s.now }
 
-// load returns a saga, as [work.load] does.
+// load returns a saga, like [work.load].
 func (s *Simulation) load(_ context.Context, id string) (*instance, error) {
 	in := s.sagas[id]
 	if in == nil {
@@ -45,8 +46,8 @@ func (s *Simulation) load(_ context.Context, id string) (*instance, error) {
 	return in, nil
 }
 
-// Handle lets the sagas handle an event, given as its Go value and as it would be recorded, without its
-// data, and returns the commands that are sent. After an error the simulation is of no use any more.
+// Handle handles an event, given as its Go value and as recorded, without data. It returns the
+// commands that are sent. After an error the simulation must not be used any more.
 func (s *Simulation) Handle(v any, r event.Recorded) ([]command.Command, error) {
 	s.carryOut()
 	if err := s.saga.route(context.Background(), s.load, v, r, 0, s.now, &s.stats); err != nil {
@@ -55,7 +56,10 @@ func (s *Simulation) Handle(v any, r event.Recorded) ([]command.Command, error) 
 	return s.collect()
 }
 
-// Advance lets time pass, and the timeouts come that are due until then, and returns the commands that are sent.
+// Advance lets d pass, and handles the timeouts that are due by then, in the order in which they
+// are due, including those that are set meanwhile. It returns the commands that are sent. A command
+// of one timeout counts as carried out before the next timeout is handled. After an error the
+// simulation must not be used any more.
 func (s *Simulation) Advance(d time.Duration) ([]command.Command, error) {
 	until := s.now.Add(d)
 	var all []command.Command
@@ -82,7 +86,8 @@ func (s *Simulation) Advance(d time.Duration) ([]command.Command, error) {
 	}
 }
 
-// due returns the saga with the first timeout that is due until a time, and its name; nil if there is none.
+// due returns the saga and the name of the first timeout that is due at until; nil if there is
+// none.
 func (s *Simulation) due(until time.Time) (first *instance, name string) {
 	var at time.Time
 	for _, id := range slices.Sorted(maps.Keys(s.sagas)) {
@@ -96,8 +101,10 @@ func (s *Simulation) due(until time.Time) (first *instance, name string) {
 	return first, name
 }
 
-// Refuse lets a command, or a compensation, be refused that the last call has returned, and returns the commands that
-// are sent then. Those that the saga had sent before it are carried out, those after it are not.
+// Refuse refuses a command or compensation that the last event, timeout or refusal has sent, and
+// returns the commands that are sent as a consequence. Of several equal commands it is the first
+// one. Those that the saga has sent before it are carried out. If it is a command, those after it
+// are withdrawn; if it is a compensation, those after it stay.
 func (s *Simulation) Refuse(cmd command.Command, cause error) ([]command.Command, error) {
 	for _, id := range slices.Sorted(maps.Keys(s.out)) {
 		for i, m := range s.out[id] {
@@ -122,7 +129,7 @@ func (s *Simulation) Refuse(cmd command.Command, cause error) ([]command.Command
 	return nil, fmt.Errorf("command %s %+v was not sent by the last event, timeout or refusal", cmd.CommandType(), cmd)
 }
 
-// carryOut carries out what was sent.
+// carryOut carries out all messages that were sent.
 func (s *Simulation) carryOut() {
 	for _, id := range slices.Sorted(maps.Keys(s.out)) {
 		for _, m := range s.out[id] {
@@ -132,13 +139,14 @@ func (s *Simulation) carryOut() {
 	clear(s.out)
 }
 
+// finish carries out one message.
 func (s *Simulation) finish(in *instance, m numbered) {
 	if m.Kind == kindUndo {
 		in.undone(s.now, commandID(in.row.Saga, in.row.Key, m.n), m.message, nil)
 	}
 }
 
-// collect does what a commit does, and returns the commands that it has sent.
+// collect applies sends and removals as a commit would, and returns the commands that were sent.
 func (s *Simulation) collect() (cmds []command.Command, err error) {
 	for _, id := range slices.Sorted(maps.Keys(s.sagas)) {
 		in := s.sagas[id]
@@ -156,7 +164,7 @@ func (s *Simulation) collect() (cmds []command.Command, err error) {
 	return cmds, nil
 }
 
-// bare returns cmd without where it comes from: correlation and causation.
+// bare returns a copy of cmd without the IDs of an embedded command.Base.
 func bare(cmd command.Command) command.Command {
 	v := reflect.ValueOf(cmd)
 	c := reflect.New(v.Type()).Elem()
@@ -170,10 +178,10 @@ func bare(cmd command.Command) command.Command {
 	return c.Interface().(command.Command)
 }
 
-// Finish carries out what was sent and not refused, compensations included.
+// Finish carries out the commands that were sent and not refused, compensations included.
 func (s *Simulation) Finish() { s.carryOut() }
 
-// Get returns the saga with a key as it stands; false if there is none.
+// Get returns the saga with a key; false if there is none.
 func (s *Simulation) Get(key string) (Instance, bool) {
 	in := s.sagas[idOf(s.saga.name, key)]
 	if in == nil || !in.found {
@@ -182,7 +190,7 @@ func (s *Simulation) Get(key string) (Instance, bool) {
 	return instanceOf(&in.row), true
 }
 
-// Compensating returns how many sagas compensate.
+// Compensating returns the number of sagas that are compensating.
 func (s *Simulation) Compensating() (n int) {
 	for _, in := range s.sagas {
 		if in.row.Status == Compensating {
@@ -192,5 +200,5 @@ func (s *Simulation) Compensating() (n int) {
 	return n
 }
 
-// Stats returns how many events were handled, ignored and early.
+// Stats returns the numbers of events that were handled, ignored and early.
 func (s *Simulation) Stats() Stats { return s.stats }

@@ -56,7 +56,7 @@ func (s simulation) is(want saga.Status) {
 
 var order1 = event.Recorded{Stream: "order-1"}
 
-// A simulation does what an engine does.
+// A simulation has the same results as an engine.
 func TestSimulation(t *testing.T) {
 	s := simulate(t)
 	s.sent(s.Handle(charged{}, order1))("") // early

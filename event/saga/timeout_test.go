@@ -54,7 +54,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// One that is overdue when an engine starts comes at once, after the events that were there.
+// A timeout that is overdue when an engine starts comes at once, after the events that were there.
 func TestOverdueTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *shop) {
 		e := s.start(nil, nil)
@@ -135,7 +135,7 @@ func TestTimeoutsOfOneSaga(t *testing.T) {
 	})
 }
 
-// What a handler may not do is its error.
+// A forbidden call of a handler fails its step.
 func TestMisuseOfTheContext(t *testing.T) {
 	for want, do := range map[string]func(c *saga.Context[state]){
 		"has no handler":                 func(c *saga.Context[state]) { c.Timeout("none", 1) },

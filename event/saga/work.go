@@ -13,22 +13,25 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// work is what one commit does with sagas: it reads each once, and writes what became of it on
-// condition that nobody else has changed it meanwhile.
+// work is the changes of sagas in one commit. It reads the row of each saga once. flush adds the
+// changes to the batch, on condition that no row has changed since it was read. So two commits that
+// change the same saga conflict, and one of them is built again.
 type work struct {
 	r     *Records
 	b     *mainstem.Batch
-	sagas map[string]*instance
+	sagas map[string]*instance // by ID
 	order []*instance
 
-	floors map[string]uint64 // by type; nil until one is asked for
+	floors map[string]uint64 // largest message number of removed sagas, by type; read when a saga starts
 }
 
+// work returns an empty work that writes into b.
 func (r *Records) work(b *mainstem.Batch) *work {
 	return &work{r: r, b: b, sagas: make(map[string]*instance)}
 }
 
-// load returns the saga with an ID as it is now in this commit.
+// load returns the saga with an ID, with the changes of this commit so far. It is not found if it
+// does not exist.
 func (w *work) load(ctx context.Context, id string) (*instance, error) {
 	if in := w.sagas[id]; in != nil {
 		return in, nil
@@ -52,7 +55,8 @@ func (w *work) load(ctx context.Context, id string) (*instance, error) {
 	return in, nil
 }
 
-// floor returns above which number the messages of a new saga of a type are, and makes the commit depend on it.
+// floor returns the message number from which a new saga of a type counts, and makes the commit
+// depend on it.
 func (w *work) floor(ctx context.Context, saga string) (uint64, error) {
 	if n, is := w.floors[saga]; is {
 		return n, nil
@@ -69,7 +73,7 @@ func (w *work) floor(ctx context.Context, saga string) (uint64, error) {
 	return e.Value.Sent, nil
 }
 
-// pending returns the messages that are stored for a saga, without those that the commit removes.
+// pending returns the stored messages of a saga, except those that the commit removes.
 func (r *Records) pending(ctx context.Context, in *instance) ([]numbered, error) {
 	gone := make(map[uint64]bool, len(in.gone))
 	for _, n := range in.gone {
@@ -91,7 +95,7 @@ func (r *Records) pending(ctx context.Context, in *instance) ([]numbered, error)
 	return out, nil
 }
 
-// flush writes what became of the sagas into the batch.
+// flush adds the writes of all changed sagas to the batch.
 func (w *work) flush() error {
 	for _, in := range w.order {
 		if !in.changed {
@@ -104,6 +108,8 @@ func (w *work) flush() error {
 	return nil
 }
 
+// write adds the writes of one saga: its row, its row in the index of statuses, messages, timeouts
+// and history.
 func (w *work) write(in *instance) error {
 	r := w.r
 	r.rows.PutTo(w.b, in.id, in.row, kv.IfRevision(in.revision))
@@ -132,6 +138,7 @@ func (w *work) write(in *instance) error {
 	return w.writeHistory(in)
 }
 
+// writeHistory adds the new entries of the history of a saga.
 func (w *work) writeHistory(in *instance) error {
 	if len(in.entries) == 0 {
 		return nil
@@ -148,7 +155,8 @@ func (w *work) writeHistory(in *instance) error {
 	return nil
 }
 
-// timerKey returns the key of a row of the table of timeouts: those of a type in the order in which they are due.
+// timerKey returns the key of a timeout. The keys of a type are in the order in which the timeouts
+// are due.
 func timerKey(saga string, due time.Time, id, name string) string {
 	return fmt.Sprintf("%s\x00%020d\x00%s\x00%s", saga, max(0, due.UnixNano()), id, name)
 }

@@ -1,21 +1,37 @@
-// Package sagaprom shows the sagas of an engine to Prometheus.
+// Package sagaprom exports the numbers of an engine's sagas to Prometheus.
 //
 //	sagas, err := saga.Open(store, types, bus, nil)
 //	registry.MustRegister(sagaprom.New(sagas, nil))
 //
-// Each scrape asks the engine for [saga.Engine.Stats] and for the [saga.Records.Overview] of each type that it runs;
-// nothing is counted between. All have the label saga, the type. From the log, the same in all processes, come
-// mainstem_saga_instances, with the label status too; _running, how many have not ended; _paused, 1 or 0; _position;
-// _lag (events); _parked (events); _commands_waiting; _timeouts_pending; and _oldest_waiting_seconds, how long the oldest waits of
-// the commands and of the timeouts that are due, 0 if none does. Each is counted up to [saga.MaxCount].
+// Each scrape calls [saga.Engine.Stats], and [saga.Records.Overview] for each type that the engine
+// runs. Nothing is counted between scrapes. All metrics have the prefix mainstem_saga_ and the label
+// saga, the type.
 //
-// Of this process come _handled_total, _ignored_total, _early_total (events), _commands_total, _refused_total,
-// _timeouts_total, _failures_total (steps and commands that were tried again), _removed_total, and _faulted, 1 while the events cannot be
-// followed.
+// Gauges from the log, which are the same in all processes. Each is counted up to [saga.MaxCount]:
+//
+//	instances               sagas, with the label status
+//	running                 sagas that have not ended
+//	paused                  1 or 0
+//	position                all events up to it are handled
+//	lag                     events that are not handled yet
+//	parked                  parked events
+//	commands_waiting        messages in the inbox
+//	timeouts_pending        pending timeouts
+//	oldest_waiting_seconds  age of the oldest waiting message or overdue timeout; 0 if there is none
+//
+// Of this process, counters except the last; see [saga.Stats]:
+//
+//	handled_total, ignored_total, early_total  events
+//	commands_total, refused_total              commands
+//	timeouts_total                             timeouts that were handled
+//	failures_total                             failed attempts of steps and commands
+//	removed_total                              sagas that were removed
+//	faulted                                    1 while the subscription has failed
 //
 // # Concurrency
 //
-// A Collector is safe for concurrent use. A scrape walks what it counts: give it the time.
+// A Collector may be used by many goroutines. A scrape reads every row that it counts: give it enough
+// time, with [Options].
 //
 //snippet:import "github.com/prometheus/client_golang/prometheus"
 //snippet:var registry *prometheus.Registry
@@ -37,7 +53,8 @@ import (
 
 // Options configure a [Collector]; nil and zero fields mean the defaults.
 type Options struct {
-	// Timeout is how long one scrape may take: after it, the scrape fails. Default 5 s.
+	// Timeout is the longest time for reading the log in one scrape; after it, the scrape fails.
+	// Default 5 s.
 	Timeout time.Duration
 }
 
@@ -47,7 +64,7 @@ type Collector struct {
 	timeout time.Duration
 }
 
-// New returns a collector of what an engine runs. It needs no end: it does nothing between scrapes.
+// New returns a collector for the types of an engine. It has no goroutines and needs no Close.
 func New(engine *saga.Engine, o *Options) *Collector {
 	c := &Collector{engine: engine, timeout: 5 * time.Second}
 	if o != nil && o.Timeout > 0 {
@@ -58,7 +75,7 @@ func New(engine *saga.Engine, o *Options) *Collector {
 
 const prefix = "mainstem_saga_"
 
-// metric is a number of an S.
+// metric is a number of an S, such as [saga.Stats].
 type metric[S any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -86,7 +103,7 @@ func flag(b bool) uint64 {
 
 var instances = prometheus.NewDesc(prefix+"instances", "Sagas by status, counted up to a limit.", []string{"saga", "status"}, nil)
 
-// ofLog are the numbers that are the same in all processes.
+// ofLog are the metrics that are the same in all processes.
 var ofLog = []metric[saga.Overview]{
 	gauge("running", "Sagas that have not ended.", (*saga.Overview).Running),
 	gauge("paused", "1 while the type is paused.", func(o *saga.Overview) uint64 { return flag(!o.Paused.IsZero()) }),
@@ -104,7 +121,7 @@ var ofLog = []metric[saga.Overview]{
 		}),
 }
 
-// ofProcess are the numbers of this process.
+// ofProcess are the metrics of this process.
 var ofProcess = []metric[saga.Stats]{
 	counter("handled_total", "Events that this process has handled.", func(s *saga.Stats) uint64 { return s.Handled }),
 	counter("ignored_total", "Events for sagas that had ended.", func(s *saga.Stats) uint64 { return s.Ignored }),
@@ -137,7 +154,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s), s.Saga)
 		}
 		o, err := c.engine.Overview(ctx, s.Saga)
-		if errors.Is(err, mainstem.ErrNotFound) { // it has not begun
+		if errors.Is(err, mainstem.ErrNotFound) { // no engine has started the type yet
 			continue
 		}
 		if err != nil {
