@@ -10,33 +10,34 @@ import (
 
 // column is a column of a table, and the field that it holds.
 type column struct {
-	name     string // in the table
+	name     string // not quoted
 	field    reflect.StructField
 	typ      sqlType
-	pointer  bool // the field is one; NULL is nil
-	null     bool // a query may find that it has no value
-	optional bool // it may be NULL in the table
-	key      bool
+	pointer  bool // the field is a pointer; NULL is nil
+	null     bool // NULL means no value, to queries too: a pointer, or tagged nullable
+	optional bool // the column may be NULL: null, or a list, whose nil is NULL
+	key      bool // it is layout.key
 }
 
-// index is an index of a table. Its columns are followed by the key, unless it is unique.
+// index is an index of a table. If it is not unique, the key follows its columns.
 type index struct {
 	name    string
 	unique  bool
-	columns []*column
+	columns []*column // in the order of the fields
 }
 
-// layout is what a struct says of its table.
+// layout is the definition of a table by a struct.
 type layout struct {
-	typ     reflect.Type
+	typ     reflect.Type // the struct
 	columns []*column
-	key     *column
+	key     *column // one of columns
 	indexes []*index
 }
 
-// maxName is how many bytes PostgreSQL keeps of a name.
+// maxName is the number of bytes of a name that PostgreSQL keeps.
 const maxName = 63
 
+// checkName returns an Invalid error if PostgreSQL would not keep the name of a what.
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName || strings.ContainsRune(name, 0) {
 		return mainstem.Refusef(mainstem.KindInvalid, op, "%s %.80q: want 1 to %d bytes without NUL", what, name, maxName)
@@ -44,7 +45,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// newLayout reads the tags of the struct t.
+// newLayout returns the layout of the struct t. A wrong tag or field type is Invalid.
 func newLayout(t reflect.Type, table string) (*layout, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -69,12 +70,12 @@ func newLayout(t reflect.Type, table string) (*layout, error) {
 	return l, nil
 }
 
-// fieldError is about one field of a struct.
+// fieldError returns an Invalid error about one field of t.
 func fieldError(t reflect.Type, field, format string, args ...any) error {
 	return mainstem.Refusef(mainstem.KindInvalid, op, "field %s of %s: "+format, append([]any{field, t}, args...)...)
 }
 
-// add adds the column of a field.
+// add adds the column of the field f. groups are the indexes with a name, so far.
 func (l *layout) add(f reflect.StructField, tag, table string, groups map[string]*index) error {
 	if err := reachable(l.typ, f.Index); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (l *layout) add(f reflect.StructField, tag, table string, groups map[string
 	return nil
 }
 
-// options reads what follows the name in a tag, and returns the type that it asks for.
+// options applies the options of a tag to c. It returns the type that the tag asks for, or "".
 func (l *layout) options(c *column, options, table string, groups map[string]*index) (asked string, err error) {
 	for options != "" {
 		option, rest, _ := strings.Cut(options, ",")
@@ -147,7 +148,7 @@ func (l *layout) options(c *column, options, table string, groups map[string]*in
 	return asked, nil
 }
 
-// index adds a column to the index of a name, or makes one for it alone.
+// index adds c to the index called group, or makes an index of c alone if group is "".
 func (l *layout) index(c *column, table string, unique bool, group string, groups map[string]*index) error {
 	x := groups[group]
 	if group == "" || x == nil {
@@ -179,7 +180,7 @@ func (c *column) checkKey() error {
 	return refuse("a %s cannot be a key: want a text, a number without fraction or a UUID", c.field.Type)
 }
 
-// reachable returns an error if the way to a field leads through a pointer.
+// reachable returns an error if the path to a field leads through a pointer.
 func reachable(t reflect.Type, index []int) error {
 	for _, i := range index[:len(index)-1] {
 		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {
@@ -189,7 +190,7 @@ func reachable(t reflect.Type, index []int) error {
 	return nil
 }
 
-// column returns the column that a query means by a path, nil if there is none.
+// column returns the column of the field that a query names by a path; nil if there is none.
 func (l *layout) column(path string) *column {
 	t, at := l.typ, []int(nil)
 	for _, name := range strings.Split(path, ".") {
@@ -210,7 +211,7 @@ func (l *layout) column(path string) *column {
 	return nil
 }
 
-// snake returns a Go name as that of a column: "OrderID" is "order_id".
+// snake returns the name of the column for a Go name: "order_id" for "OrderID".
 func snake(name string) string {
 	var out strings.Builder
 	runes := []rune(name)

@@ -45,7 +45,8 @@ func (l *ledger) run(t *testing.T, name string, do func(ctx context.Context, tx 
 	return calls
 }
 
-// A commit depends on what its handlers read, be it there or not: they are called again if it has changed meanwhile.
+// A commit depends on the entries that its handlers read, or found missing: they are called again
+// if one has changed.
 func TestReadsAreConditions(t *testing.T) {
 	onEach(t, func(t *testing.T, log mainstem.Log, pool *pgxpool.Pool) {
 		l := newLedger(t, log, pool)

@@ -11,29 +11,31 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Options tune a [DB]. Nil and zero fields mean the defaults.
+// Options configure a [DB]. Nil and zero fields mean the defaults.
 type Options struct {
-	// Schema is where the tables are whose names say no schema, and where it is noted how far projections have come.
-	// Default "public". It is made if it is not there.
+	// Schema is the schema of tables whose names have none, and of the positions of projections.
+	// Default "public". It is made if it does not exist.
 	Schema string
-	// MustExist changes nothing in the schema of the database: tables, columns and indexes that are not there are an
-	// error. For programs whose user may not make them.
+	// MustExist forbids changes of the database's schema, for programs whose user may not make
+	// them. A table, column or index that is missing is then NotFound, with the SQL to make it as a
+	// hint.
 	MustExist bool
 }
 
-// DefaultSchema is where tables are unless [Options] say otherwise.
+// DefaultSchema is the default of [Options.Schema].
 const DefaultSchema = "public"
 
-// DB is a PostgreSQL database that holds read models. It is a [projection.Target]. It holds nothing but the pool, which stays the
-// caller's to close, and is safe for concurrent use.
+// DB is a PostgreSQL database that holds read models. It is a [projection.Target]. It needs no
+// Close: its only resource is the pool, which belongs to the caller. All methods may be called from
+// many goroutines.
 type DB struct {
 	pool  *pgxpool.Pool
 	opts  Options
 	state *state
 }
 
-// New returns the database that pool connects to, version 14 or newer, with the encoding UTF8. It does not connect. The
-// transactions are READ COMMITTED whatever the default of the session is.
+// New returns the database that pool connects to: version 14 or newer, with the encoding UTF8. It
+// does not connect. Its transactions are READ COMMITTED, whatever the default of the session is.
 func New(pool *pgxpool.Pool, o *Options) (*DB, error) {
 	if pool == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "the pool is nil")
@@ -59,7 +61,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// split returns the schema and the name of a table.
+// split returns the schema and the name of the table called name.
 func (db *DB) split(name string) (schema, table string, err error) {
 	schema, table, found := strings.Cut(name, ".")
 	if !found {
@@ -71,7 +73,7 @@ func (db *DB) split(name string) (schema, table string, err error) {
 	return schema, table, checkName("table", table)
 }
 
-// inTx runs f in a transaction.
+// inTx runs f in a transaction, and commits it if f returns nil.
 func (db *DB) inTx(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
 }

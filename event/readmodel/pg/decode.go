@@ -12,12 +12,12 @@ import (
 	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
-// asText reports whether the column is read as text.
+// asText reports whether the column is read as text, because the driver has no Go type for it.
 func (c *column) asText() bool {
 	return c.typ.family == famUUID || c.typ.family == famJSON || strings.HasPrefix(c.typ.name, "numeric")
 }
 
-// selected is the column in a list of what is selected.
+// selected returns the column as an item of a list of SELECT.
 func (c *column) selected() string {
 	if c.asText() {
 		return quote(c.name) + "::text"
@@ -25,7 +25,8 @@ func (c *column) selected() string {
 	return quote(c.name)
 }
 
-// place returns what the driver reads the column into: a pointer, so that NULL is nil.
+// place returns a new destination of Scan for the column: a pointer to a pointer or a slice, so
+// that NULL is nil.
 func (c *column) place() any {
 	f := c.typ.family
 	switch {
@@ -45,6 +46,7 @@ func (c *column) place() any {
 	return new(*int64)
 }
 
+// listPlace is place for a list.
 func listPlace(elem family) any {
 	switch elem {
 	case famInt, famUint:
@@ -59,7 +61,8 @@ func listPlace(elem family) any {
 	return new([]string)
 }
 
-// decode returns the value that was read into a place: as encode has it, but a list as it is.
+// decode returns the value that was read into a place, in the type that encode returns; nil for
+// NULL. A list is a slice of int64, float64, bool, time.Time or string.
 func (c *column) decode(place any) (any, error) {
 	v := reflect.ValueOf(place).Elem()
 	if v.IsNil() {
@@ -83,6 +86,7 @@ func (c *column) decode(place any) (any, error) {
 	}
 }
 
+// parse decodes a value that was read as text.
 func (c *column) parse(s string) (any, error) {
 	switch c.typ.family {
 	case famUint:
@@ -95,10 +99,10 @@ func (c *column) parse(s string) (any, error) {
 
 func parseUint(s string) (any, error) { return strconv.ParseUint(s, 10, 64) }
 
-// assign sets a field to a value that was read.
+// assign sets a field to the value v of decode.
 func (c *column) assign(field reflect.Value, v any) error {
 	if v == nil {
-		return nil // it is zero
+		return nil // the field of a new entry is zero
 	}
 	if c.pointer {
 		field.Set(reflect.New(field.Type().Elem()))
@@ -123,6 +127,8 @@ func (c *column) assign(field reflect.Value, v any) error {
 	return assignScalar(c.typ.family, field, v)
 }
 
+// assignScalar sets a field, or an element of a list, to a value. A value that overflows it is an
+// error.
 func assignScalar(f family, field reflect.Value, v any) error {
 	fits := true
 	switch f {
@@ -164,13 +170,14 @@ func assignScalar(f family, field reflect.Value, v any) error {
 // row is an entry that was read.
 type row[T any] struct {
 	value  T
-	values []any // by column
+	values []any // of decode, one for each column
 }
 
-// scanner reads entries.
+// scanner is a row of a result.
 type scanner interface{ Scan(dest ...any) error }
 
-// scan reads an entry; more is read in front of its columns.
+// scan reads an entry. The destinations in more come before its columns. A value that the field
+// cannot hold is Corrupt.
 func scan[T any](l *layout, rows scanner, more ...any) (r row[T], err error) {
 	places := make([]any, len(l.columns))
 	for i, c := range l.columns {
@@ -196,7 +203,8 @@ func scan[T any](l *layout, rows scanner, more ...any) (r row[T], err error) {
 	return r, nil
 }
 
-// encode returns the values of an entry, by column.
+// encode returns the values of an entry, one for each column. A value that PostgreSQL cannot hold
+// is Invalid.
 func (l *layout) encode(entry any) ([]any, error) {
 	v := reflect.ValueOf(entry)
 	for v.Kind() == reflect.Pointer {

@@ -1,5 +1,6 @@
-// Package readmodelpg is read models in tables of the user's own PostgreSQL database: what package readmodel is in
-// a log, with the same queries, where SQL gets at it too.
+// Package readmodelpg is read models in tables of the user's own PostgreSQL database. It has the
+// queries of package readmodel, and SQL can read the same tables. (In the terms of Marten, a
+// projection that writes them is a flat table projection.)
 //
 //	type Order struct {
 //		ID     string `sql:",pk"`
@@ -23,63 +24,74 @@
 //
 // # Nouns
 //
-// A [DB] is a database, and the target of projections. A [Table] is a table of it. [Table.In] is the same
-// table within a transaction of the program's own.
+// A [DB] is a database, and the target of projections. A [Table] is a table of it; its entries are
+// its rows, one struct each. [Table.In] is the same table within a transaction of the program's
+// own.
 //
 // # Tags
 //
-// The tag sql:"NAME,…" names a column; without a name it is the field's in lower case with underscores, and "-" leaves
-// the field out. After the name: pk is the key of an entry, of one field, which is a text, a number without fraction or a UUID;
-// index and unique make an index, index=NAME one of all fields that say so; nullable lets a column be NULL whose field is no
-// pointer: it reads as zero; type=… is another type than the default. docs/event-sourcing.md has a table of types.
+// The tag sql:"NAME,…" names the column of a field. Without a name, the column has the field's name
+// in lower case with underscores; "-" leaves the field out. These options may follow:
+//
+//   - pk: the key of an entry. Exactly one field has it: a text, an integer or a UUID.
+//   - index, unique: an index of this column. index=NAME and unique=NAME make one index of all
+//     fields with the same NAME.
+//   - nullable: the column may be NULL although the field is no pointer; NULL reads as zero.
+//   - type=…: another type than the default. docs/event-sourcing.md has a table of the types.
 //
 // # Guarantees
 //
-// Fields and values of a query are checked against the struct by package readmodel before anything runs, and
-// give the same errors. Its entries, their order and the cursors are the same too: text is compared by its
-// bytes, NULL is before all, cursors may be exchanged. A query is one statement, so it sees one moment. Names are quoted, and values
-// are parameters.
+// Package readmodel checks the fields and values of a query against the struct before anything
+// runs, with the same errors. The entries of a result, their order and the cursors are those of a
+// readmodel.Table too: text is compared by its bytes, NULL comes before all other values, and
+// cursors are interchangeable. A query is one statement, so its result is as of one moment. Names
+// are quoted, and values are parameters.
 //
-// A projection takes effect exactly once. If its log is in the same database (package pglog), rows, checkpoint and what else
-// its handlers write are one transaction. Otherwise rows and the position of the newest event are one, the checkpoint
-// in the log follows, and events up to the position are passed over: target.go says how. The entries that a handler has read are a condition of
-// its commit: if somebody else, such as another partition, has changed it, the events are handled again.
+// Every event of a projection takes effect exactly once. If the log is in the same database
+// (package pglog), the rows, the checkpoint and all other writes of the handlers are one
+// transaction. Otherwise the rows and the position of the newest event are one transaction, and the
+// commit of the checkpoint in the log follows; see target.go. The entries that a handler has read
+// are a condition of its commit: if another commit changes one of them, the events are handled
+// again; see rows.go.
 //
-// [Open] makes a table, and adds columns and indexes to one that is there. It never changes or removes a column. One
-// of another type is refused.
+// [Open] makes a table, or adds columns and indexes to an existing one. It never changes or removes
+// a column. A column of another type is refused.
 //
 // # Limits
 //
-//   - Times are kept to the microsecond, those of queries too. NaN, and text with a NUL or bytes that are no UTF-8,
-//     are refused.
-//   - A field that is a struct, a map or the like is a column of JSON, of which a query can ask nothing but IsNull.
-//   - A projection is rebuilt in place. Live and inline it is not.
-//   - With the log elsewhere, the handlers write nothing but the database; rows may still be committed by a
-//     commit that was under way when [projection.Engine.Pause] returned; and after a restore of the log or of the database from
-//     a backup, the projection is to be rebuilt. A database that belongs to another log is noticed.
-//   - Events that were parked and are retried by event.Store.RetryParked are handled by the caller's own function, for
-//     example with [Table.In].
+//   - Times are truncated to the microsecond, in entries and in queries. NaN is refused in entries,
+//     and equals nothing in queries. Text with a NUL or with bytes that are not UTF-8 is refused in
+//     both.
+//   - A field that is a struct, a map or the like is a column of JSON. A query can compare it by
+//     IsNull and NotNull only.
+//   - A projection is rebuilt in place. It cannot be live or inline.
+//   - With the log elsewhere, the handlers may write to the database only. A commit of rows that
+//     was under way when [projection.Engine.Pause] returned may still succeed. After a restore of
+//     the log or of the database from a backup, the projection must be rebuilt. A database that
+//     belongs to another log is refused.
+//   - event.Store.RetryParked calls a function of the caller with the parked events. It writes
+//     tables by [Table.In], for example.
 //
 // # Files
 //
 //	db.go       databases
-//	columns.go  what a struct says of its table
-//	types.go    types of columns, and values on their way there
-//	decode.go   and back
+//	columns.go  the layout of a table, from the tags of its struct
+//	types.go    types of columns, and encoding of values
+//	decode.go   decoding of values
 //	migrate.go  making and extending tables
 //	table.go    writes and reads by key
 //	sql.go      statements
 //	query.go    queries in SQL
-//	find.go     queries
-//	rows.go     what handlers of projections read and write
+//	find.go     execution of queries
+//	rows.go     entries that handlers of projections read and write
 //	target.go   commits of projections
-//	state.go    how far projections have come
+//	state.go    positions of projections
 //	errors.go   errors of PostgreSQL
 //
 // # Concurrency
 //
-// Everything here is safe for concurrent use, but a table in a transaction, which is as the transaction is. No goroutine is
-// started. The pool is the caller's.
+// A DB and a Table may be used by many goroutines; a table of [Table.In] like its transaction. No
+// goroutines are started. The pool belongs to the caller.
 //
 //snippet:import "github.com/jackc/pgx/v5/pgxpool"
 //snippet:type OrderPlaced struct { Total int64 }

@@ -14,10 +14,10 @@ import (
 
 const op = "read model in PostgreSQL"
 
-// refuse is the reason of a refusal, which the caller gives a kind.
+// refuse returns the reason of a refusal. The caller adds the kind.
 func refuse(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
-// kindOf returns what kind of error a SQLSTATE is.
+// kindOf returns the kind of an error with a SQLSTATE.
 func kindOf(state string) mainstem.Kind {
 	switch class := state[:min(2, len(state))]; {
 	case state == "23505":
@@ -25,7 +25,7 @@ func kindOf(state string) mainstem.Kind {
 	case state == "40001", state == "40P01":
 		return mainstem.KindConflict
 	case state == "42P01", state == "42703", state == "3F000":
-		return mainstem.KindUnavailable // it was there when the table was opened
+		return mainstem.KindUnavailable // a table, column or schema that existed at Open
 	case state == "42501", class == "28":
 		return mainstem.KindDenied
 	case class == "22", class == "23", class == "42", state == "54000":
@@ -38,8 +38,9 @@ func kindOf(state string) mainstem.Kind {
 	return mainstem.KindInternal
 }
 
-// explain returns an error of PostgreSQL, or of the connection to it, as one of the contract. What a statement
-// that writes became is unknown if its answer got lost.
+// explain returns an error of PostgreSQL, or of the connection, as a [*mainstem.Error] or a
+// [*ConflictError]. Errors that are of this module already are returned as they are. If writes is
+// set, the error has an outcome: Unknown if the answer to the statement was lost.
 func explain(ctx context.Context, table string, writes bool, err error) error {
 	var own *mainstem.Error
 	var field *readmodel.FieldError
@@ -69,8 +70,9 @@ func explain(ctx context.Context, table string, writes bool, err error) error {
 	return e
 }
 
-// outcomeOf says what became of a statement, or of a commit, that failed. After an error the server has rolled it back;
-// when the connection breaks, nobody knows.
+// outcomeOf returns the outcome of a statement or commit that failed. It is NotWritten after an
+// error of the server, or if the statement was certainly not sent. If the connection broke later,
+// or the statement was canceled, it is Unknown.
 func outcomeOf(err error) mainstem.Outcome {
 	var server *pgconn.PgError
 	if pgconn.SafeToRetry(err) || errors.As(err, &server) && server.Code != "57014" && server.SeverityUnlocalized != "FATAL" && server.SeverityUnlocalized != "PANIC" {
@@ -79,13 +81,14 @@ func outcomeOf(err error) mainstem.Outcome {
 	return mainstem.Unknown
 }
 
-// ConflictError says that what a commit depends on has changed in the database. Nothing was written.
+// ConflictError reports that a condition of a commit did not hold in the database. It is of kind
+// Conflict: nothing was written.
 type ConflictError struct{ Reason string }
 
-// Error says what has changed.
+// Error returns the reason.
 func (c *ConflictError) Error() string { return op + ": conflict: " + c.Reason }
 
-// Unwrap makes it an error of kind Conflict.
+// Unwrap makes the error one of kind Conflict.
 func (c *ConflictError) Unwrap() error {
 	return &mainstem.Error{Kind: mainstem.KindConflict, Op: op, Outcome: mainstem.NotWritten}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem/event/readmodel"
 )
 
-// collect returns the entries that a statement selects.
+// collect runs a statement, and returns the entries that it selects.
 func (t *Table[T]) collect(ctx context.Context, b *builder) ([]row[T], error) {
 	rows, err := t.on.Query(ctx, b.String(), b.args...)
 	if err != nil {
@@ -20,7 +20,7 @@ func (t *Table[T]) collect(ctx context.Context, b *builder) ([]row[T], error) {
 	return out, explain(ctx, t.name, false, err)
 }
 
-// find returns the entries that q selects.
+// find returns the entries that q selects, in its order.
 func (t *Table[T]) find(ctx context.Context, q *readmodel.Query) ([]row[T], *question, error) {
 	b := &builder{}
 	a, err := t.ask(q, b)
@@ -31,7 +31,7 @@ func (t *Table[T]) find(ctx context.Context, q *readmodel.Query) ([]row[T], *que
 	return rows, a, err
 }
 
-// ask makes b the statement that answers q.
+// ask adds to b the statement for q.
 func (t *Table[T]) ask(q *readmodel.Query, b *builder) (*question, error) {
 	b.add("SELECT ", t.sql.list, " FROM ", t.sql.table, " t")
 	a, err := newQuestion(t.l, q, b)
@@ -41,7 +41,7 @@ func (t *Table[T]) ask(q *readmodel.Query, b *builder) (*question, error) {
 	return a, a.page()
 }
 
-// Find returns the entries that q selects, of one moment.
+// Find returns the entries that q selects, in its order, as of one moment.
 func (t *Table[T]) Find(ctx context.Context, q *readmodel.Query) ([]T, error) {
 	rows, _, err := t.find(ctx, q)
 	if err != nil {
@@ -68,7 +68,8 @@ func (t *Table[T]) FindOne(ctx context.Context, q *readmodel.Query) (T, error) {
 	return rows[0].value, nil
 }
 
-// Count returns how many entries q selects, whatever its order, limit, offset and cursor.
+// Count returns how many entries q selects. It ignores the order, the limit, the offset and the
+// cursor.
 func (t *Table[T]) Count(ctx context.Context, q *readmodel.Query) (n int, err error) {
 	b := &builder{}
 	b.add("SELECT count(*) FROM ", t.sql.table)
@@ -81,8 +82,10 @@ func (t *Table[T]) Count(ctx context.Context, q *readmodel.Query) (n int, err er
 	return n, explain(ctx, t.name, false, err)
 }
 
-// Page is Find that also returns a cursor for [readmodel.Query.After], "" after the last page. Walking a table
-// page by page meets every entry once that is selected, and keeps its place, all the time.
+// Page is Find that also returns a cursor for [readmodel.Query.After]. The cursor is "" if q has no
+// limit or if the page has fewer entries than the limit; the page after a full one may be empty. A
+// walk page by page yields exactly once every entry that is selected, and does not change its place
+// in the order, during the whole walk.
 func (t *Table[T]) Page(ctx context.Context, q *readmodel.Query) (page []T, next string, err error) {
 	rows, a, err := t.find(ctx, q)
 	if err != nil {
@@ -102,7 +105,7 @@ func (t *Table[T]) Page(ctx context.Context, q *readmodel.Query) (page []T, next
 	return page, next, nil
 }
 
-// of returns the value of a column among those of an entry.
+// of returns the value of c among the values of an entry.
 func (l *layout) of(values []any, c *column) any {
 	for i := range l.columns {
 		if l.columns[i] == c {
@@ -112,7 +115,8 @@ func (l *layout) of(values []any, c *column) any {
 	return nil
 }
 
-// Explain returns the plan by which PostgreSQL answers q, or what is wrong with it: which indexes it uses, as of now.
+// Explain returns the plan of PostgreSQL for q, as of now: the output of EXPLAIN. Its errors are
+// those of Find.
 func (t *Table[T]) Explain(ctx context.Context, q *readmodel.Query) (string, error) {
 	b := &builder{}
 	b.add("EXPLAIN ")

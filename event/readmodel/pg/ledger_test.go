@@ -22,7 +22,7 @@ type paid struct {
 	Cents    int
 }
 
-// total is what the events of a customer, who has many streams, add up to.
+// total is the sum of the events of a customer, who has many streams.
 type total struct {
 	Customer string `sql:",pk"`
 	Cents    int    `sql:",index"`

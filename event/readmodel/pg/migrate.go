@@ -13,30 +13,33 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// lockTables is the class of the advisory locks of tables; the second number is of the name.
+// lockTables is the first number of the advisory locks under which schemas are changed. The second
+// one is that of the schema; see lockOf.
 const lockTables = 0x6d73_1000
 
-// lockOf returns the number of a name in advisory locks.
+// lockOf returns the second number of an advisory lock for a name. Names with the same number only
+// wait for each other.
 func lockOf(name string) int32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name)) // never fails
 	return int32(h.Sum32())
 }
 
-// migration brings a table to what its struct says.
+// migration makes or extends a table so that it fits the layout of its struct.
 type migration struct {
 	db     *DB
 	l      *layout
 	schema string
 	table  string
-	tx     pgx.Tx
+	tx     pgx.Tx // set by run
 }
 
-// run makes the table, or adds what it lacks, one process at a time.
+// run makes the table, or adds the columns and indexes that it lacks, in one transaction. An
+// advisory lock lets one process at a time change a schema.
 func (m *migration) run(ctx context.Context) error {
 	return m.db.inTx(ctx, func(tx pgx.Tx) error {
 		m.tx = tx
-		// Before anything is read: another process may be making the table.
+		// The lock comes before all reads: another process may be making the table.
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", int32(lockTables), lockOf(m.schema)); err != nil {
 			return err
 		}
@@ -63,14 +66,14 @@ func (m *migration) run(ctx context.Context) error {
 	})
 }
 
-// wrong is an error about the table that is there.
+// wrong returns an Invalid error about the existing table.
 func (m *migration) wrong(format string, args ...any) error {
 	return mainstem.Refusef(mainstem.KindInvalid, op, "table %s: "+format, append([]any{m.name()}, args...)...)
 }
 
 func (m *migration) name() string { return m.schema + "." + m.table }
 
-// change runs statements that change the schema, or says that they would be needed.
+// change runs statements that make what is lacking. With MustExist it returns NotFound instead.
 func (m *migration) change(ctx context.Context, lacks string, statements ...string) error {
 	if m.db.opts.MustExist {
 		return mainstem.Refusef(mainstem.KindNotFound, op, "table %s: there is no %s", m.name(), lacks).WithHint("run: " + strings.Join(statements, "; "))
@@ -83,7 +86,7 @@ func (m *migration) change(ctx context.Context, lacks string, statements ...stri
 	return nil
 }
 
-// makeSchema makes a schema unless it is there: a user without that right can be given one.
+// makeSchema makes a schema unless it exists: then the user needs no right to make schemas.
 func makeSchema(ctx context.Context, tx pgx.Tx, schema string) error {
 	var there bool
 	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", schema).Scan(&there); err != nil || there {
@@ -107,7 +110,7 @@ func (m *migration) create(ctx context.Context) error {
 	return m.change(ctx, "such table", "CREATE TABLE "+quote(m.schema, m.table)+" ("+strings.Join(columns, ", ")+")")
 }
 
-// definition is the column as it is made.
+// definition returns the column as part of CREATE TABLE.
 func (c *column) definition() string {
 	d := quote(c.name) + " " + c.typ.name
 	if c.typ.family == famText || c.typ.family == famList && c.typ.elem == famText {
@@ -119,14 +122,14 @@ func (c *column) definition() string {
 	return d
 }
 
-// present is a column that is there.
+// present is a column of the existing table.
 type present struct {
 	name, typ        string
-	notNull, filled  bool // filled: a value that is not given is made
+	notNull, filled  bool // filled: it has a default or is an identity
 	generatedColumns bool
 }
 
-// extend adds the columns that the table lacks, and compares the others.
+// extend adds the columns that the table lacks, and compares the others with the layout.
 func (m *migration) extend(ctx context.Context) error {
 	rows, err := m.tx.Query(ctx, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.atthasdef OR a.attidentity <> '', a.attgenerated <> ''
 		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -163,7 +166,7 @@ func (m *migration) extend(ctx context.Context) error {
 	return nil
 }
 
-// compare returns an error if a column that is there is not the field's.
+// compare returns an error unless the existing column p fits c.
 func (m *migration) compare(c *column, p *present) error {
 	what := fmt.Sprintf("field %s of %s", c.field.Name, m.l.typ)
 	switch {
@@ -179,7 +182,7 @@ func (m *migration) compare(c *column, p *present) error {
 	return nil
 }
 
-// addColumn adds a column. Rows that are there get the zero value.
+// addColumn adds a column. In existing rows it is NULL if it is optional, else zero.
 func (m *migration) addColumn(ctx context.Context, c *column) error {
 	table, what := "ALTER TABLE "+quote(m.schema, m.table), fmt.Sprintf("column %q", c.name)
 	add := table + " ADD COLUMN " + c.definition()
@@ -189,7 +192,7 @@ func (m *migration) addColumn(ctx context.Context, c *column) error {
 	return m.change(ctx, what, add+" DEFAULT "+c.typ.zero(), table+" ALTER COLUMN "+quote(c.name)+" DROP DEFAULT")
 }
 
-// checkKey returns an error unless the column of the key is the primary key, or unique.
+// checkKey returns an error unless the key is the primary key or has a unique index of its own.
 func (m *migration) checkKey(ctx context.Context) error {
 	var unique bool
 	err := m.tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -202,7 +205,7 @@ func (m *migration) checkKey(ctx context.Context) error {
 	return err
 }
 
-// index makes an index, or compares the one of its name.
+// index makes an index, or returns an error if the existing one of that name differs.
 func (m *migration) index(ctx context.Context, x *index) error {
 	if err := checkName("index", x.name); err != nil {
 		return err
@@ -231,7 +234,7 @@ func (m *migration) index(ctx context.Context, x *index) error {
 	return nil
 }
 
-// createIndex returns the statement that makes an index: in the order of queries by its columns.
+// createIndex returns the statement that makes an index, in the order that queries use.
 func (m *migration) createIndex(x *index) string {
 	sql := "CREATE "
 	if x.unique {

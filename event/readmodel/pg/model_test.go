@@ -45,7 +45,7 @@ type thing struct {
 	Home *place
 }
 
-// asked is what a table and the one in PostgreSQL have in common.
+// asked is the common interface of both tables.
 type asked interface {
 	Get(ctx context.Context, key string) (thing, error)
 	GetMany(ctx context.Context, keys ...string) ([]thing, error)
@@ -170,7 +170,7 @@ func drawQuery(t *rapid.T) func() *readmodel.Query {
 	}
 }
 
-// kind says what became of a call, as far as both tables must agree.
+// kind returns the part of the result of a call in which both tables must agree.
 func kind(err error) string {
 	var field *readmodel.FieldError
 	switch {
@@ -196,7 +196,7 @@ func both[T any](t *rapid.T, what string, ask func(asked) (T, error), tables [2]
 
 func written(err error) (struct{}, error) { return struct{}{}, err }
 
-// A table in PostgreSQL answers what a table in the log answers, after any program of writes.
+// A table in PostgreSQL gives the same answers as a table in the log, after any program of writes.
 func TestModel(t *testing.T) {
 	ctx := t.Context()
 	db, _ := newDB(t)

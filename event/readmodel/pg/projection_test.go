@@ -155,7 +155,8 @@ func TestPartitions(t *testing.T) {
 	})
 }
 
-// Whatever becomes of the commit of the checkpoint, before and after that of the rows, each event takes effect once.
+// If the commit of the checkpoint fails or is unknown, before or after that of the rows, each event
+// still takes effect once.
 func TestCheckpointFails(t *testing.T) {
 	errs := map[string]error{
 		"not written": &mainstem.Error{Kind: mainstem.KindUnavailable, Outcome: mainstem.NotWritten},
@@ -250,7 +251,7 @@ func TestOtherLog(t *testing.T) {
 	faulted(l, "it is another one, or was emptied")
 }
 
-// What a projection cannot do with a table in PostgreSQL is refused.
+// Uses of a table in PostgreSQL that a projection does not support are refused.
 func TestRefusedProjections(t *testing.T) {
 	db, pool := newDB(t)
 	l := newLedger(t, testengines.Memory(t), pool)

@@ -10,16 +10,16 @@ import (
 	"github.com/mainstemdev/mainstem/event/readmodel"
 )
 
-// question is a query that PostgreSQL can be asked.
+// question is a query for one table, with its conditions in SQL.
 type question struct {
 	l      *layout
 	parsed *readmodel.Parsed
-	where  [][]string // conditions, in SQL
-	orders []*column
-	b      *builder
+	where  [][]string // conditions, in SQL: as readmodel.Parsed.Groups
+	orders []*column  // the columns of parsed.Orders
+	b      *builder   // the statement; it gets the parameters of the conditions
 }
 
-// newQuestion checks q, and makes its conditions parameters of b.
+// newQuestion checks q, and translates its conditions. Their values become parameters of b.
 func newQuestion(l *layout, q *readmodel.Query, b *builder) (*question, error) {
 	parsed, err := q.Parse(l.typ)
 	if err != nil {
@@ -50,10 +50,12 @@ func newQuestion(l *layout, q *readmodel.Query, b *builder) (*question, error) {
 	return a, nil
 }
 
+// wrong returns a [*readmodel.FieldError].
 func (a *question) wrong(field, format string, args ...any) error {
 	return &readmodel.FieldError{Type: a.l.typ.String(), Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
+// column returns the column of a field.
 func (a *question) column(field string) (*column, error) {
 	if c := a.l.column(field); c != nil {
 		return c, nil
@@ -61,7 +63,7 @@ func (a *question) column(field string) (*column, error) {
 	return nil, a.wrong(field, "it is no column of the table: it is within one of JSON, or its tag is sql:\"-\"")
 }
 
-// condition returns a comparison in SQL.
+// condition returns one condition in SQL.
 func (a *question) condition(cond *readmodel.Condition) (string, error) {
 	c, err := a.column(cond.Field)
 	if err != nil {
@@ -101,6 +103,7 @@ func (a *question) condition(cond *readmodel.Condition) (string, error) {
 	return a.compare(c, map[readmodel.Op]string{readmodel.Gt: ">", readmodel.Ge: ">=", readmodel.Lt: "<", readmodel.Le: "<="}[cond.Op], values[0]), nil
 }
 
+// truth returns a constant of SQL.
 func truth(b bool) string {
 	if b {
 		return "TRUE"
@@ -108,7 +111,7 @@ func truth(b bool) string {
 	return "FALSE"
 }
 
-// text is a column of text, or of UUIDs, as text.
+// text returns a column of text or UUIDs as a text in SQL.
 func (c *column) text() string {
 	if c.typ.family == famUUID {
 		return quote(c.name) + "::text"
@@ -116,7 +119,7 @@ func (c *column) text() string {
 	return c.compared()
 }
 
-// operands returns the values of a comparison as the column has them.
+// operands returns the values of a condition as the column holds them.
 func (a *question) operands(c *column, cond *readmodel.Condition) ([]any, error) {
 	out := make([]any, len(cond.Values))
 	for i, v := range cond.Values {
@@ -129,6 +132,7 @@ func (a *question) operands(c *column, cond *readmodel.Condition) ([]any, error)
 	return out, nil
 }
 
+// operand returns one value as the column holds it, or the reason why it cannot.
 func (c *column) operand(v any, o readmodel.Op) (any, string) {
 	switch x := v.(type) {
 	case string:
@@ -152,18 +156,19 @@ func (c *column) operand(v any, o readmodel.Op) (any, string) {
 	return v, ""
 }
 
-// beyond reports whether a value is greater than all that the column can hold.
+// beyond reports whether v is greater than every value that the column can hold.
 func (c *column) beyond(v any) bool {
 	u, ok := v.(uint64)
 	return ok && u > math.MaxInt64 && c.typ.cast != "numeric"
 }
 
+// nan reports whether v is NaN, which has no order and equals nothing.
 func nan(v any) bool {
 	f, ok := v.(float64)
 	return ok && math.IsNaN(f)
 }
 
-// compare returns an ordered comparison with one value. NaN has no order.
+// compare returns the comparison of a column with one value, by an operator of SQL.
 func (a *question) compare(c *column, with string, v any) string {
 	switch {
 	case nan(v), c.beyond(v) && with[0] == '>':
@@ -174,7 +179,7 @@ func (a *question) compare(c *column, with string, v any) string {
 	return c.compared() + " " + with + " " + a.b.arg(v, c.typ.cast)
 }
 
-// equal reports whether the column is one of the values.
+// equal returns the condition that the column equals one of values.
 func (a *question) equal(c *column, values []any) string {
 	values = a.possible(c, values)
 	switch len(values) {
@@ -186,7 +191,7 @@ func (a *question) equal(c *column, values []any) string {
 	return quote(c.name) + " = ANY (" + a.array(c, values) + ")"
 }
 
-// unequal reports whether the column is none of the values, and not NULL.
+// unequal returns the condition that the column equals none of values and is not NULL.
 func (a *question) unequal(c *column, values []any) string {
 	values = a.possible(c, values)
 	switch len(values) {
@@ -198,7 +203,7 @@ func (a *question) unequal(c *column, values []any) string {
 	return quote(c.name) + " <> ALL (" + a.array(c, values) + ")"
 }
 
-// possible leaves out the values that the column is never equal to.
+// possible returns those of values that the column can be equal to.
 func (a *question) possible(c *column, values []any) (out []any) {
 	for _, v := range values {
 		if !nan(v) && !c.beyond(v) {
@@ -208,7 +213,7 @@ func (a *question) possible(c *column, values []any) (out []any) {
 	return out
 }
 
-// array returns values as a parameter.
+// array returns values as one parameter, an array.
 func (a *question) array(c *column, values []any) string {
 	if c.typ.cast == "numeric" {
 		texts := make([]string, len(values))
@@ -220,7 +225,7 @@ func (a *question) array(c *column, values []any) string {
 	return a.b.arg(typed(c.typ.family, values), c.typ.cast+"[]")
 }
 
-// contains reports whether a text, or a list, contains a value.
+// contains returns the condition that a text or a list contains a value.
 func (a *question) contains(c *column, v any) string {
 	switch c.typ.family {
 	case famText:
@@ -237,8 +242,8 @@ func (a *question) contains(c *column, v any) string {
 	return a.b.arg(v, c.typ.cast) + " = ANY (" + quote(c.name) + ")"
 }
 
-// pattern returns a pattern of Like for PostgreSQL, which refuses one that ends with the sign that takes the next
-// character as it is.
+// pattern returns a pattern of Like for PostgreSQL. In package readmodel, a backslash at the end
+// stands for itself; PostgreSQL refuses it unless it is doubled.
 func pattern(p string) string {
 	if n := len(p) - len(strings.TrimRight(p, `\`)); n%2 == 1 {
 		return p + `\`
@@ -246,7 +251,7 @@ func pattern(p string) string {
 	return p
 }
 
-// selection adds the conditions of the question to a statement.
+// selection adds the WHERE clause of the conditions to the statement.
 func (a *question) selection() {
 	var groups []string
 	for _, g := range a.where {
@@ -257,7 +262,7 @@ func (a *question) selection() {
 	}
 }
 
-// page adds conditions, order and limits. The statement calls the table t.
+// page adds the clauses WHERE, ORDER BY, LIMIT and OFFSET. The statement must call the table t.
 func (a *question) page() error {
 	a.selection()
 	if a.parsed.After != nil {
@@ -272,7 +277,7 @@ func (a *question) page() error {
 		}
 		a.b.add("(", after, ")")
 	}
-	a.b.add(" ORDER BY ") // by columns of the table: without t they would be those of the list, some of which are cast to text
+	a.b.add(" ORDER BY ") // with t: a bare name would be an item of the list, which may be cast to text
 	for i, c := range a.orders {
 		a.b.add("t.", c.compared(), c.direction(a.parsed.Orders[i].Direction), ", ")
 	}
@@ -286,7 +291,7 @@ func (a *question) page() error {
 	return nil
 }
 
-// direction orders a column: NULL is before all.
+// direction returns the direction of an ORDER BY: NULL comes before all other values.
 func (c *column) direction(d readmodel.Direction) string {
 	switch {
 	case d == readmodel.Desc && c.optional:
@@ -299,8 +304,9 @@ func (c *column) direction(d readmodel.Direction) string {
 	return " ASC"
 }
 
-// after returns the condition that an entry comes after the place of a cursor: it is equal to that in the first n fields of the
-// order, and behind it in the next; or equal in all, and its key is greater.
+// after returns the condition that an entry comes after the place of the cursor. For an order by x
+// and y it is: x is behind the place, or x is equal and y is behind, or both are equal and the key
+// is greater.
 func (a *question) after() (string, error) {
 	place := a.parsed.After
 	var cases []string
@@ -330,7 +336,7 @@ func (a *question) after() (string, error) {
 	return strings.Join(cases, " OR "), nil
 }
 
-// behind returns the condition that a column comes after a value in an order, "" if it never does.
+// behind returns the condition that a column comes after v in an order; "" if it never does.
 func (a *question) behind(c *column, d readmodel.Direction, v any) string {
 	switch {
 	case v == nil && d == readmodel.Desc:

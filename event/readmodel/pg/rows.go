@@ -13,41 +13,68 @@ import (
 	"github.com/mainstemdev/mainstem/event/projection"
 )
 
-// rowKey names an entry that the handlers of a commit have touched.
+// Reads and writes of the handlers of a projection. During one commit, each entry that a handler
+// touches is kept in memory (entry), so a handler sees its own writes. A read goes to the database
+// at once, outside of the transaction, and notes the version of the row, which is its xmin. The
+// commit then executes one statement for each entry, and each must affect the given number of rows:
+//
+//	read      in the commit  statement                                rows
+//	present   written        UPDATE ... AND xmin = version            1
+//	present   deleted        DELETE ... AND xmin = version            1
+//	present   -              SELECT ... AND xmin = version FOR SHARE  1
+//	absent    written        INSERT ... ON CONFLICT DO NOTHING        1
+//	absent    - or deleted   SELECT                                   0
+//	not read  written        INSERT ... ON CONFLICT DO UPDATE         1
+//	not read  deleted        DELETE                                   any
+//
+// Another number of rows means that the entry has changed since it was read: the commit fails with
+// a [*ConflictError], and the events are handled again.
+//
+// A row that is absent cannot be locked. So before these statements, a commit takes one advisory
+// lock for each table: shared if it may insert rows, exclusive if it depends on the absence of a
+// row that it does not insert. Only commits of projections take these locks. A row that a program
+// inserts by itself after the check, and before the commit, counts as inserted after the commit.
+//
+// Locks and statements are in the same order in all commits, so that two commits do not deadlock on
+// them.
+
+// rowKey identifies an entry that handlers have touched in one commit. table is quoted.
 type rowKey struct{ table, key string }
 
-// touched is such an entry.
+// touched is an entry of a table of any type.
 type touched interface {
-	// statements adds what the commit does about the entry.
+	// statements adds to c the statement for the entry.
 	statements(c *changes) error
-	// blind reports whether the entry was not there when it was read, or was not read: it is alone if its absence is all that matters.
+	// absence reports which lock the entry needs. blind: the row was absent when it was read, or
+	// was not read. alone: it was absent, and the commit does not insert it.
 	absence() (blind, alone bool)
 }
 
-// entry is one of a table of T.
+// entry is an entry of a table of T in one commit.
 type entry[T any] struct {
 	table   *Table[T]
 	id      rowKey
-	key     any
+	key     any // as a value of the key column
 	value   T
-	live    bool
-	changed bool
-	read    bool   // as of the version
-	version string // xmin of the row; "" if it was not there
+	live    bool   // the entry exists, with value, as of the handlers so far
+	changed bool   // a handler has written or deleted it
+	read    bool   // it was read from the database
+	version string // xmin of the row that was read; "" if it was absent or not read
 }
 
-// changes is the statements of a commit, and what each of them has to do.
+// changes are the statements of a commit. Invariant: batch and wants have the same length.
 type changes struct {
 	batch pgx.Batch
 	wants []want
 }
 
-// want is how many rows a statement changes or selects, unless what was read has changed.
+// want is the number of rows that a statement must affect.
 type want struct {
-	rows int // -1: any number
+	rows int // -1: any
 	of   rowKey
 }
 
+// add adds a statement, unless err is not nil.
 func (c *changes) add(b *builder, err error, rows int, of rowKey) error {
 	if err == nil {
 		c.batch.Queue(b.String(), b.args...)
@@ -56,8 +83,10 @@ func (c *changes) add(b *builder, err error, rows int, of rowKey) error {
 	return err
 }
 
-// Get returns the entry of a table with a key as of now in tx, or NotFound. The commit of tx depends on it: if somebody
-// else has changed it meanwhile, the events are handled again. The projection has the table's database as its target.
+// Get returns the entry with a key as of now in tx, or NotFound. The commit of tx depends on the
+// result: if another commit changes the entry before it, the events are handled again. The database
+// of the table must be the target of the projection (see [projection.Projection.WithTarget]); else
+// the error is Invalid.
 func Get[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key string) (T, error) {
 	var none T
 	e, err := entryOf(tx, t, key)
@@ -75,7 +104,8 @@ func Get[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key string)
 	return e.value, nil
 }
 
-// Put adds an entry to a table as part of tx, or replaces the one with its key. An entry that cannot be stored fails the commit.
+// Put adds an entry to a table as part of tx, or replaces the entry with its key. If the entry
+// cannot be stored, or the table is not in the target of the projection, the commit fails.
 func Put[T any](tx *projection.Tx, t *Table[T], v T) {
 	_, key, err := t.values(v)
 	if err != nil {
@@ -89,7 +119,8 @@ func Put[T any](tx *projection.Tx, t *Table[T], v T) {
 	}
 }
 
-// Delete removes the entry of a table with a key as part of tx. One that is not there is no error.
+// Delete removes the entry with a key as part of tx. It is no error if there is none. If the table
+// is not in the target of the projection, the commit fails.
 func Delete[T any](tx *projection.Tx, t *Table[T], key string) {
 	e, err := entryOf(tx, t, key)
 	if err != nil {
@@ -100,8 +131,9 @@ func Delete[T any](tx *projection.Tx, t *Table[T], key string) {
 	e.value, e.live, e.changed = none, false, true
 }
 
-// Modify replaces the entry of a table with a key, as part of tx, by what change returns for it; for the zero T and false if there
-// is none.
+// Modify reads the entry with a key and replaces it, as part of tx, by the result of change. If
+// there is none, change is called with the zero T and false. An error of change is returned, and
+// nothing is written. The result must have the same key.
 func Modify[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key string, change func(old T, found bool) (T, error)) error {
 	old, err := Get(ctx, tx, t, key)
 	found := err == nil
@@ -119,7 +151,7 @@ func Modify[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key stri
 	return nil
 }
 
-// entryOf returns the entry with a key in the transaction of tx.
+// entryOf returns the entry with a key in the commit of tx. It does not read it.
 func entryOf[T any](tx *projection.Tx, t *Table[T], key string) (*entry[T], error) {
 	x, ok := tx.Transaction().(*transaction)
 	if !ok || x.out.db.pool != t.db.pool {
@@ -142,7 +174,7 @@ func entryOf[T any](tx *projection.Tx, t *Table[T], key string) (*entry[T], erro
 	return e, nil
 }
 
-// load reads the entry. After an error it counts as not read.
+// load reads the entry. After an error it is still not read.
 func (e *entry[T]) load(ctx context.Context) error {
 	t := e.table
 	b := t.sql.byKey(t.l, "SELECT xmin::text, "+t.sql.list, e.key)
@@ -158,11 +190,12 @@ func (e *entry[T]) load(ctx context.Context) error {
 	return nil
 }
 
+// absence implements touched.
 func (e *entry[T]) absence() (blind, alone bool) {
 	return e.version == "", e.version == "" && e.read && !e.live
 }
 
-// statements implements touched. A row that has another xmin was changed by somebody else.
+// statements implements touched; see the table above.
 func (e *entry[T]) statements(c *changes) error {
 	t, l := e.table, e.table.l
 	var values []any
@@ -203,8 +236,7 @@ func (e *entry[T]) statements(c *changes) error {
 	return c.add(b, nil, rows, e.id)
 }
 
-// locks adds the locks that keep what was not there away until the end of the commit: one for each table, shared by all that
-// may add to it, and exclusive where something depends on an absence alone.
+// locks adds the advisory locks for the tables of rows, ordered by table.
 func locks(c *changes, rows map[rowKey]touched) {
 	exclusive := make(map[string]bool)
 	var tables []string
@@ -226,11 +258,10 @@ func locks(c *changes, rows map[rowKey]touched) {
 	}
 }
 
-// lockRows is the class of those locks.
+// lockRows is the first number of these locks; the second one is that of the table.
 const lockRows = lockTables + 1
 
-// changesOf returns the statements for all entries, in an order that is the same for all commits, so that none waits for
-// another that waits for it.
+// changesOf returns the locks and the statements for all entries, ordered by table and key.
 func changesOf(rows map[rowKey]touched) (*changes, error) {
 	c := &changes{}
 	locks(c, rows)
@@ -249,7 +280,8 @@ func changesOf(rows map[rowKey]touched) (*changes, error) {
 	return c, nil
 }
 
-// run executes the statements in tx; a Conflict if one of them finds another state than was read.
+// run executes the statements in tx. If one affects a wrong number of rows, it returns a
+// [*ConflictError].
 func (c *changes) run(ctx context.Context, tx pgx.Tx) (err error) {
 	if c.batch.Len() == 0 {
 		return nil

@@ -14,10 +14,11 @@ import (
 	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
-// quote returns a name as an identifier of SQL.
+// quote returns a name as an SQL identifier; several names are joined by dots.
 func quote(names ...string) string { return pgx.Identifier(names).Sanitize() }
 
-// indexName returns the name of an index, shortened to what PostgreSQL keeps.
+// indexName returns the name of an index, such as orders_status_idx. A long one is shortened, and
+// ends with a hash.
 func indexName(table, suffix string, unique bool) string {
 	end := "_idx"
 	if unique {
@@ -36,7 +37,7 @@ func indexName(table, suffix string, unique bool) string {
 	return fmt.Sprintf("%s_%08x%s", name[:cut], h.Sum32(), end)
 }
 
-// builder makes a statement whose values are parameters.
+// builder builds a statement. Values are parameters of it.
 type builder struct {
 	strings.Builder
 	args []any
@@ -48,8 +49,8 @@ func (b *builder) add(parts ...string) {
 	}
 }
 
-// arg adds a parameter and returns what stands for it in the statement. PostgreSQL gets numbers beyond bigint, UUIDs and JSON as
-// text, since the driver has no type for them.
+// arg adds a parameter, and returns the expression that stands for it, cast to the type cast.
+// Numbers beyond bigint, UUIDs and JSON are sent as text, since the driver has no Go type for them.
 func (b *builder) arg(v any, cast string) string {
 	through := ""
 	switch strings.TrimSuffix(cast, "[]") {
@@ -63,7 +64,7 @@ func (b *builder) arg(v any, cast string) string {
 	return "$" + strconv.Itoa(len(b.args)) + through + "::" + cast
 }
 
-// native returns a value as the driver takes it for a cast.
+// native returns a value in the Go type that the driver takes for a cast.
 func native(v any, cast string) any {
 	switch x := v.(type) {
 	case uint64:
@@ -79,7 +80,7 @@ func native(v any, cast string) any {
 	return v
 }
 
-// writeCast is the type to which a parameter is cast that is written to the column.
+// writeCast returns the type to which a parameter is cast that is written to the column.
 func (c *column) writeCast() string {
 	switch {
 	case c.typ.family == famJSON:
@@ -90,7 +91,8 @@ func (c *column) writeCast() string {
 	return c.typ.cast
 }
 
-// params adds parameters for all values of an entry.
+// params adds a parameter for each value of an entry, and returns their expressions. A number that
+// the column cannot hold is Invalid.
 func (b *builder) params(l *layout, values []any) ([]string, error) {
 	out := make([]string, len(values))
 	for i, c := range l.columns {
@@ -102,7 +104,8 @@ func (b *builder) params(l *layout, values []any) ([]string, error) {
 	return out, nil
 }
 
-// compared is the column in a comparison: text is compared by its bytes, whatever the collation of the column.
+// compared returns the column for a comparison: text is compared by its bytes, whatever collation
+// the column has.
 func (c *column) compared() string {
 	if c.typ.family == famText {
 		return quote(c.name) + ` COLLATE "C"`
@@ -110,7 +113,7 @@ func (c *column) compared() string {
 	return quote(c.name)
 }
 
-// keyValue returns a key as a value of the key's column.
+// keyValue returns a key as a value of the key column. A text that is no such key is Invalid.
 func (l *layout) keyValue(key string) (any, error) {
 	var v any
 	var err error
@@ -141,14 +144,15 @@ func uuidText(s string) (any, error) {
 	return id.String(), err
 }
 
-// keyText returns the key of an entry whose values are given.
+// keyText returns the text of a key, given as a value of its column.
 func keyText(v any) string { return fmt.Sprint(v) }
 
-// statements are those of one table. Their parameters are the values of an entry, or a key.
+// statements builds the statements of one table. Their parameters are the values of an entry, or a
+// key.
 type statements struct {
 	table  string // quoted
-	list   string // what is selected of an entry
-	names  string // of the columns
+	list   string // what SELECT reads of an entry
+	names  string // of all columns
 	update string // "col = EXCLUDED.col, …" of those that are not the key; empty if there are none
 }
 
@@ -165,7 +169,7 @@ func newStatements(l *layout, table string) statements {
 	return s
 }
 
-// insert adds an entry; with conflict, what is done if its key is there.
+// insert returns an INSERT of an entry. conflict is its clause ON CONFLICT, or "".
 func (s *statements) insert(l *layout, values []any, conflict string) (*builder, error) {
 	b := &builder{}
 	params, err := b.params(l, values)
@@ -176,7 +180,7 @@ func (s *statements) insert(l *layout, values []any, conflict string) (*builder,
 	return b, nil
 }
 
-// onConflict replaces the entry that is there.
+// onConflict returns the clause by which an INSERT replaces an existing entry.
 func (s *statements) onConflict(l *layout) string {
 	set := s.update
 	if set == "" {
@@ -185,7 +189,7 @@ func (s *statements) onConflict(l *layout) string {
 	return " ON CONFLICT (" + quote(l.key.name) + ") DO UPDATE SET " + set
 }
 
-// replace replaces the entry with the key of values, if it is there.
+// replace returns an UPDATE of the entry with the key of values. A condition may be added.
 func (s *statements) replace(l *layout, values []any) (*builder, error) {
 	b := &builder{}
 	params, err := b.params(l, values)
@@ -207,7 +211,8 @@ func (s *statements) replace(l *layout, values []any) (*builder, error) {
 	return b, nil
 }
 
-// byKey begins a statement about the entry with a key.
+// byKey returns a statement on the entry with a key: verb is DELETE or a SELECT. A condition may be
+// added.
 func (s *statements) byKey(l *layout, verb string, key any) *builder {
 	b := &builder{}
 	b.add(verb, " FROM ", s.table, " WHERE ", quote(l.key.name), " = ", b.arg(key, l.key.typ.cast))

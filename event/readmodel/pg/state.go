@@ -13,25 +13,37 @@ import (
 	"github.com/mainstemdev/mainstem/kv"
 )
 
-// state is two tables that say how far projections of logs elsewhere have come in this database:
+// The state of projections whose log is not in this database: two tables.
 //
 //	mainstem_projections  store, projection: link, fence
-//	mainstem_positions    store, projection, subscription: position
+//	mainstem_positions    store, projection, subscription: position, updated
 //
-// The link is a UUID that the log holds too, in the table projection-links/<store>, by the projection: so rows are
-// never taken for those of another log, nor missing rows for rows without events.
+// The position says up to which event a subscription (one for each partition) has written its rows.
+// It is changed in the transaction of the rows.
+//
+// The fence is a number. Every transaction of rows depends on the fence as of the opening of its
+// output. Increasing it makes all older transactions fail; see [state.fence].
+//
+// The link is a UUID that is in the log too, in the table projection-links/<store> by projection.
+// It connects the rows with their log: without it, a database of another log, or one that was
+// emptied, would be taken for one whose events are handled. The link is written to the database
+// first and to the log second.
+//
+// Invariant: if the log has the link of a projection, the database has had it.
+
+// state reads and writes these tables.
 type state struct {
 	schema                 string
 	projections, positions string // quoted
 }
 
-// link is what a transaction depends on besides its position.
+// link is the row of a projection in mainstem_projections: the condition of its transactions.
 type link struct {
 	id    string
 	fence int64
 }
 
-// linkRow is the record of a link in the log.
+// linkRow is the link of a projection in the log.
 type linkRow struct {
 	ID string `json:"id"`
 }
@@ -45,9 +57,10 @@ func newState(schema string) *state {
 	return &state{schema, quote(schema, projectionsTable), quote(schema, positionsTable)}
 }
 
+// name returns the name of the table of projections, for errors.
 func (s *state) name() string { return s.schema + "." + projectionsTable }
 
-// create makes the tables.
+// create makes the two tables if they are missing. With MustExist it returns NotFound instead.
 func (s *state) create(ctx context.Context, db *DB) error {
 	var tables int
 	err := db.pool.QueryRow(ctx, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname IN ($2, $3)",
@@ -73,7 +86,7 @@ func (s *state) create(ctx context.Context, db *DB) error {
 	})
 }
 
-// read returns the link of a projection, and whether it has positions; found is false if there is none.
+// read returns the link of a projection; found is false if it has none. begun: it has positions.
 func (s *state) read(ctx context.Context, on querier, source projection.Source) (l link, begun, found bool, err error) {
 	err = on.QueryRow(ctx, "SELECT link::text, fence, EXISTS (SELECT FROM "+s.positions+" x WHERE x.store = p.store AND x.projection = p.projection) FROM "+
 		s.projections+" p WHERE store = $1 AND projection = $2", source.Store.Name(), source.Projection).Scan(&l.id, &l.fence, &begun)
@@ -83,12 +96,14 @@ func (s *state) read(ctx context.Context, on querier, source projection.Source) 
 	return l, begun, err == nil, err
 }
 
-// links is the table of the links of a store in its log.
+// links returns the table of links of a store in its log.
 func links(source projection.Source) (*kv.Bucket[linkRow], error) {
 	return kv.Open[linkRow](source.Store.Log(), "projection-links/"+source.Store.Name(), nil)
 }
 
-// linkOf returns the link of a projection, which it makes when the projection begins.
+// linkOf returns the link of a projection. For a new projection it makes one, in the database and
+// then in the log; several processes may do so at the same time. If log and database do not belong
+// together, the error is Invalid.
 func (db *DB) linkOf(ctx context.Context, source projection.Source) (link, error) {
 	if err := db.state.create(ctx, db); err != nil {
 		return link{}, explain(ctx, db.state.name(), true, err)
@@ -98,7 +113,7 @@ func (db *DB) linkOf(ctx context.Context, source projection.Source) (link, error
 		return link{}, err
 	}
 	for {
-		// The log first: it has a link only after the database.
+		// The log is read first: if it has the link, the database must have it by now.
 		e, err := inLog.Get(ctx, source.Projection)
 		known := err == nil
 		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
@@ -118,7 +133,7 @@ func (db *DB) linkOf(ctx context.Context, source projection.Source) (link, error
 			err = db.state.link(ctx, db, source, uuid.Random().String())
 		default:
 			if _, err = inLog.Create(ctx, source.Projection, linkRow{l.id}); errors.Is(err, mainstem.ErrExists) {
-				err = nil // another process was first
+				err = nil // another process has written it first
 			}
 		}
 		if err != nil {
@@ -127,22 +142,25 @@ func (db *DB) linkOf(ctx context.Context, source projection.Source) (link, error
 	}
 }
 
+// unlinked returns the error for a database that does not belong to the log.
 func unlinked(source projection.Source, why string) error {
 	return mainstem.Refusef(mainstem.KindInvalid, op, "projection %s of store %s: %s", source.Projection, source.Store.Name(), why).
 		WithHint("rebuild it in place, which clears its tables")
 }
 
-// link notes a new projection.
+// link inserts the row of a new projection, unless another process has.
 func (s *state) link(ctx context.Context, db *DB, source projection.Source, id string) error {
 	_, err := db.pool.Exec(ctx, "INSERT INTO "+s.projections+" VALUES ($1, $2, $3::text::uuid, 1) ON CONFLICT DO NOTHING", source.Store.Name(), source.Projection, id)
 	return err
 }
 
-// fence makes every transaction fail that was begun before, and returns the greatest position.
+// fence makes all transactions fail that were begun under an older fence, and returns the greatest
+// position of the projection. Transactions that hold the row (see moveTo) commit first, and their
+// positions are included.
 func (s *state) fence(ctx context.Context, db *DB, source projection.Source) (mainstem.Position, error) {
 	var p int64
 	err := db.inTx(ctx, func(tx pgx.Tx) error {
-		// It waits for those that are at their commit.
+		// This waits for transactions that have passed moveTo.
 		if _, err := tx.Exec(ctx, "UPDATE "+s.projections+" SET fence = fence + 1 WHERE store = $1 AND projection = $2", source.Store.Name(), source.Projection); err != nil {
 			return err
 		}
@@ -151,7 +169,7 @@ func (s *state) fence(ctx context.Context, db *DB, source projection.Source) (ma
 	return mainstem.Position(p), explain(ctx, s.name(), true, err)
 }
 
-// reset is fence that forgets the positions, and makes the database the one of this log.
+// reset is fence that also removes the positions, and links the database to this log.
 func (db *DB) reset(ctx context.Context, source projection.Source) error {
 	s := db.state
 	if err := s.create(ctx, db); err != nil {
@@ -183,7 +201,7 @@ func (db *DB) reset(ctx context.Context, source projection.Source) error {
 	return err
 }
 
-// position returns up to which position a subscription has handled events.
+// position returns the position of a subscription; 0 if it has none.
 func (s *state) position(ctx context.Context, on querier, source projection.Source) (mainstem.Position, error) {
 	var p int64
 	err := on.QueryRow(ctx, "SELECT coalesce(max(position), 0) FROM "+s.positions+" WHERE store = $1 AND projection = $2 AND subscription = $3",
@@ -191,12 +209,14 @@ func (s *state) position(ctx context.Context, on querier, source projection.Sour
 	return mainstem.Position(p), err
 }
 
-// movedError says that a position is not where it was expected.
+// movedError reports that a position has moved since it was read.
 type movedError struct{}
 
 func (*movedError) Error() string { return "the position has moved" }
 
-// moveTo moves a position in tx, on condition that it is at from and that the link is l until tx ends.
+// moveTo moves the position of a subscription in tx. It fails with a [*movedError] unless the
+// position is from, and with a [*ConflictError] unless the row of the projection is l. It locks
+// that row until tx ends, so that a fence cannot be increased between this check and the commit.
 func (s *state) moveTo(ctx context.Context, tx pgx.Tx, source projection.Source, l link, from, to mainstem.Position) error {
 	store, p := source.Store.Name(), source.Projection
 	var b pgx.Batch

@@ -12,19 +12,20 @@ import (
 	"github.com/mainstemdev/mainstem/event/readmodel"
 )
 
-// Table is a read model in a table of a [DB]: entries of type T, a struct or a pointer to one. It is safe for concurrent
-// use, but one of [Table.In] is as its transaction is.
+// Table is a read model in a table of a [DB]: entries of type T, a struct or a pointer to one. It
+// may be used by many goroutines; the result of [Table.In] only as its transaction may.
 type Table[T any] struct {
 	db   *DB
-	on   querier
-	name string // schema.table
+	on   querier // the pool, or the transaction of In
+	name string  // schema.table
 	l    *layout
 	sql  statements
 }
 
-// Open returns the table "schema.table", or "table" in the schema of db. It makes the table, or adds the columns and
-// indexes that it lacks, unless [Options.MustExist]; package comment and docs/event-sourcing.md say how tags describe them. A
-// column that is there with another type is Invalid, and nothing is changed.
+// Open returns the table "schema.table", or "table" in the schema of db. It makes the table, or
+// adds the columns and indexes that it lacks, in one transaction; see [Options.MustExist]. The tags
+// of T define the columns; see the package comment and docs/event-sourcing.md. If T is wrong, or an
+// existing column or index differs, the error is Invalid, and nothing is changed.
 func Open[T any](ctx context.Context, db *DB, name string) (*Table[T], error) {
 	if db == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "table %.80q: the database is nil", name)
@@ -47,16 +48,16 @@ func Open[T any](ctx context.Context, db *DB, name string) (*Table[T], error) {
 // Name returns "schema.table".
 func (t *Table[T]) Name() string { return t.name }
 
-// In returns the table within a transaction of the program's own: what is written by it is there when tx is
-// committed, together with whatever else is done in tx. It sees what was done in tx before. An error of the server
-// ends tx, as SQL has it; use a savepoint, tx.Begin, to go on after one.
+// In returns the table within a transaction of the program's own. Its writes take effect when tx is
+// committed, with everything else in tx, and its reads see what was done in tx before. As usual in
+// PostgreSQL, an error of the server aborts tx; use a savepoint (tx.Begin) to continue after one.
 func (t *Table[T]) In(tx pgx.Tx) *Table[T] {
 	in := *t
 	in.on = tx
 	return &in
 }
 
-// Key returns the key of an entry: the text of the field whose tag says pk.
+// Key returns the key of an entry: the text of the field with the tag pk.
 func (t *Table[T]) Key(v T) string {
 	r := reflect.ValueOf(v)
 	for r.Kind() == reflect.Pointer {
@@ -68,12 +69,12 @@ func (t *Table[T]) Key(v T) string {
 	field := r.FieldByIndex(t.l.key.field.Index)
 	x, err := t.l.key.encode(field)
 	if err != nil {
-		return fmt.Sprint(field.Interface()) // a write of it is refused
+		return fmt.Sprint(field.Interface()) // no valid key: writes of the entry are refused
 	}
 	return keyText(x)
 }
 
-// values returns the values of an entry, and its key.
+// values returns the values of an entry, one for each column, and its key.
 func (t *Table[T]) values(v T) (values []any, key string, err error) {
 	if values, err = t.l.encode(v); err != nil {
 		return nil, "", err
@@ -87,7 +88,8 @@ func (t *Table[T]) values(v T) (values []any, key string, err error) {
 	return values, key, err
 }
 
-// write runs a statement, and returns how many entries it changed.
+// write executes a statement, and returns the number of entries that it changed. It returns err if
+// that is not nil.
 func (t *Table[T]) write(ctx context.Context, b *builder, err error) (int, error) {
 	if err != nil {
 		return 0, err
@@ -96,7 +98,8 @@ func (t *Table[T]) write(ctx context.Context, b *builder, err error) (int, error
 	return int(tag.RowsAffected()), explain(ctx, t.name, true, err)
 }
 
-// Insert adds an entry, or is Exists if there is one with its key, or with its values in a unique index.
+// Insert adds an entry. If there is one with its key, or with its values in a unique index, the
+// error is of kind Exists.
 func (t *Table[T]) Insert(ctx context.Context, v T) error {
 	values, key, err := t.values(v)
 	if err != nil {
@@ -110,14 +113,15 @@ func (t *Table[T]) Insert(ctx context.Context, v T) error {
 	return err
 }
 
-// keyError is about the entry with a key.
+// keyError returns an error about the entry with a key.
 func (t *Table[T]) keyError(k mainstem.Kind, does, key string) error {
 	e := mainstem.Refusef(k, does, "table %s", t.name)
 	e.Key = []byte(key)
 	return e
 }
 
-// Update replaces the entry with the key of v, or is NotFound if there is none.
+// Update replaces the entry with the key of v. If there is none, the error is of kind NotFound; if
+// another entry has its values in a unique index, Exists.
 func (t *Table[T]) Update(ctx context.Context, v T) error {
 	values, key, err := t.values(v)
 	if err != nil {
@@ -131,7 +135,8 @@ func (t *Table[T]) Update(ctx context.Context, v T) error {
 	return err
 }
 
-// Upsert adds an entry or replaces the one with its key.
+// Upsert adds an entry, or replaces the entry with its key. If another entry has its values in a
+// unique index, the error is of kind Exists.
 func (t *Table[T]) Upsert(ctx context.Context, v T) error {
 	values, _, err := t.values(v)
 	if err != nil {
@@ -142,7 +147,7 @@ func (t *Table[T]) Upsert(ctx context.Context, v T) error {
 	return err
 }
 
-// Delete removes the entry with a key. One that is not there is no error.
+// Delete removes the entry with a key. It is no error if there is none.
 func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	k, err := t.l.keyValue(key)
 	if err != nil {
@@ -152,11 +157,12 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// DeleteMany removes the entries that q selects, in one statement, and returns how many it removed.
+// DeleteMany removes the entries that q selects, in one statement, and returns their number.
 func (t *Table[T]) DeleteMany(ctx context.Context, q *readmodel.Query) (int, error) {
 	b := &builder{}
 	key := quote(t.l.key.name)
-	// FOR UPDATE selects an entry anew that has changed meanwhile.
+	// FOR UPDATE waits for other writers of a selected row, and then tests its new version by the
+	// conditions again.
 	b.add("WITH selected AS MATERIALIZED (SELECT ", key, " FROM ", t.sql.table, " t")
 	a, err := newQuestion(t.l, q, b)
 	if err == nil {
@@ -166,7 +172,7 @@ func (t *Table[T]) DeleteMany(ctx context.Context, q *readmodel.Query) (int, err
 	return t.write(ctx, b, err)
 }
 
-// Clear removes every entry, in one statement.
+// Clear removes all entries, in one statement.
 func (t *Table[T]) Clear(ctx context.Context) error {
 	b := &builder{}
 	b.add("DELETE FROM ", t.sql.table)
@@ -191,7 +197,8 @@ func (t *Table[T]) Get(ctx context.Context, key string) (T, error) {
 	return r.value, explain(ctx, t.name, false, err)
 }
 
-// GetMany returns the entries with these keys that are there, in the order of the keys, all of one moment.
+// GetMany returns the entries of keys, in the order of keys, as of one moment. Keys without an
+// entry are left out.
 func (t *Table[T]) GetMany(ctx context.Context, keys ...string) ([]T, error) {
 	found := make(map[string]T)
 	var values []any

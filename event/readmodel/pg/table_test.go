@@ -116,7 +116,7 @@ func TestNumbersAsKeys(t *testing.T) {
 	}
 }
 
-// What PostgreSQL cannot hold is refused before it gets there, or by it, and is Invalid.
+// Values that PostgreSQL cannot hold are refused, before or by the server, and are Invalid.
 func TestRefusedValues(t *testing.T) {
 	db, _ := newDB(t)
 	things, names, ctx := open[thing](t, db, "things"), open[named](t, db, "names"), t.Context()

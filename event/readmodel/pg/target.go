@@ -11,17 +11,32 @@ import (
 	"github.com/mainstemdev/mainstem/event/projection"
 )
 
-// How a projection into a table takes effect exactly once:
+// How the events of a projection take effect exactly once.
 //
-// If the log is in the same database, rows and checkpoint are one transaction (joined). All that a commit of a projection
-// depends on, its control record and its lease too, is a condition of the batch in that transaction.
+// If the log is in the same database (joined), one transaction writes the rows and the batch with
+// the checkpoint. All conditions of the commit, such as the control record and the lease of the
+// projection, are conditions of that batch.
 //
-// Otherwise rows and position are one transaction of the database, on condition that the position was where this
-// subscription knew it; the checkpoint in the log follows. What was not noted in the log is found by the position, and
-// passed over. A subscription that should have ended, but does not know it yet, might commit rows after others have begun
-// to clear or to divide anew: so each transaction depends on the fence too, a number that grows before that is done.
+// Otherwise a commit has two steps:
+//
+//  1. One transaction of the database writes the rows and moves the position of the subscription.
+//     Its conditions are the entries that were read (rows.go), the position where the subscription
+//     left it, and the fence (state.go).
+//  2. The log commits the batch with the checkpoint.
+//
+// This order matters. A process may be killed between the steps: then the position is ahead of the
+// checkpoint. The next process reads both, and skips the events up to the position
+// ([transaction.Handled]). With the opposite order, events would be lost.
+//
+// A subscription may have ended without noticing it, such as one that has lost its lease. Its
+// commits in the log fail by the conditions there, but that comes after step 1. So a rebuild, or a
+// change of the number of partitions, increases the fence before it clears tables or reads
+// positions: transactions under the old fence fail.
+//
+// Invariant: when the checkpoint passes an event that was handled, the rows of the event are
+// committed.
 
-// sameDatabase is a log in PostgreSQL; engine/pglog has one.
+// sameDatabase is a log in PostgreSQL, such as that of engine/pglog.
 type sameDatabase interface {
 	SameDatabase(ctx context.Context, tx pgx.Tx) (bool, error)
 	BatchInTx(ctx context.Context, tx pgx.Tx, b *mainstem.Batch) (mainstem.Receipt, error)
@@ -75,16 +90,16 @@ func (db *DB) Reset(ctx context.Context, s projection.Source) error {
 	return db.reset(ctx, s)
 }
 
-// output is what one subscription writes through.
+// output is the output of one subscription. It belongs to the goroutine of the subscription.
 type output struct {
 	db     *DB
 	log    mainstem.Log
 	source projection.Source
-	joined sameDatabase // the log, if it is in the same database
-	link   link
+	joined sameDatabase // the log, if it is in the same database; else nil
+	link   link         // when the output was opened; unused if joined
 
-	known    bool              // position is that of the database
-	position mainstem.Position // everything up to it is in the tables
+	known    bool              // position is known; false after a failure
+	position mainstem.Position // that of the subscription in the database: the rows of all events up to it are written
 }
 
 // Begin implements [projection.Output].
@@ -99,13 +114,13 @@ func (o *output) Begin(ctx context.Context) (projection.Transaction, error) {
 	return &transaction{out: o, handled: o.position, rows: make(map[rowKey]touched)}, nil
 }
 
-// transaction is what the handlers of one commit have written. The database sees it when it is committed, so it may be tried
-// again as it is.
+// transaction is the writes of the handlers in one commit. No write is sent to the database before
+// Commit, so Commit may be called again after a failure.
 type transaction struct {
 	out     *output
 	handled mainstem.Position
 	rows    map[rowKey]touched
-	applied bool // rows and position are committed, and the checkpoint may not be
+	applied bool // step 1 is done; step 2 may not be
 }
 
 // Handled implements [projection.Transaction].
@@ -117,7 +132,7 @@ func (x *transaction) Prepare(_ context.Context, b *mainstem.Batch) error {
 		return mainstem.Refusef(mainstem.KindInvalid, op,
 			"projection %s writes the log and the database, which are one commit only if the log is in that database too (engine/pglog): divide it into two projections", x.out.source.Projection)
 	}
-	_, err := changesOf(x.rows) // so that what is wrong with an entry is the fault of its event
+	_, err := changesOf(x.rows) // an entry that cannot be stored is an error of its event, not of the commit
 	return err
 }
 
@@ -137,7 +152,7 @@ func (x *transaction) Commit(ctx context.Context, b *mainstem.Batch, upto mainst
 	return x.out.log.Commit(ctx, b)
 }
 
-// commitJoined commits rows and batch as one transaction.
+// commitJoined commits the rows and the batch in one transaction.
 func (x *transaction) commitJoined(ctx context.Context, b *mainstem.Batch) (r mainstem.Receipt, err error) {
 	c, err := changesOf(x.rows)
 	if err != nil {
@@ -146,32 +161,34 @@ func (x *transaction) commitJoined(ctx context.Context, b *mainstem.Batch) (r ma
 	if c.batch.Len() == 0 {
 		return x.out.log.Commit(ctx, b)
 	}
-	ended := false // its commit was asked for
+	ended := false // the commit was requested
 	err = x.inTx(ctx, &ended, func(tx pgx.Tx) error {
 		if err := c.run(ctx, tx); err != nil {
 			return err
 		}
-		r, err = x.out.joined.BatchInTx(ctx, tx, b) // last: nobody else can commit to the log from here on
+		r, err = x.out.joined.BatchInTx(ctx, tx, b) // last, since no other commit of the log can proceed from here on
 		return err
 	})
 	return r, x.failed(ctx, err, ended)
 }
 
-// inTx runs f in a transaction. It says whether the commit was tried: before that nothing is written, whatever fails.
+// inTx runs f in a transaction. It sets ended when it requests the commit: before that, nothing is
+// written, whatever fails.
 func (x *transaction) inTx(ctx context.Context, ended *bool, f func(tx pgx.Tx) error) error {
 	tx, err := x.out.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return err
 	}
 	if err := f(tx); err != nil {
-		_ = tx.Rollback(context.WithoutCancel(ctx)) // the error of f says more, and a connection that cannot roll back is closed
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // the error of f matters more; a connection that cannot roll back is closed
 		return err
 	}
 	*ended = true
 	return tx.Commit(ctx)
 }
 
-// failed returns the error of a commit.
+// failed returns the error of a commit with its outcome: NotWritten if the commit was not
+// requested.
 func (x *transaction) failed(ctx context.Context, err error, ended bool) error {
 	if err == nil {
 		return nil
@@ -184,8 +201,8 @@ func (x *transaction) failed(ctx context.Context, err error, ended bool) error {
 	return err
 }
 
-// apply commits rows and position. If they turn out to be committed already, by an earlier try or by another process that
-// handles the same events, there is nothing left to do.
+// apply does step 1. It returns nil too if the position is at upto already, because an earlier try
+// or another process has handled the same events.
 func (x *transaction) apply(ctx context.Context, upto mainstem.Position) error {
 	c, err := changesOf(x.rows)
 	if err != nil {
@@ -216,7 +233,7 @@ func (x *transaction) apply(ctx context.Context, upto mainstem.Position) error {
 	}
 	var own *mainstem.Error
 	if errors.As(err, &own) && own.Outcome == mainstem.Unknown {
-		return own.WithOutcome(mainstem.NotWritten) // the batch is not; what became of the rows, the position says to the next try
+		return own.WithOutcome(mainstem.NotWritten) // the batch is not written; the next try finds by the position whether the rows are
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/uuid"
 )
 
-// family is how the values of a column are written, read and compared.
+// family is how the values of a column are encoded, decoded and compared.
 type family uint8
 
 const (
@@ -24,20 +24,20 @@ const (
 	famBool
 	famTime
 	famBytes
-	famUUID // a text or 16 bytes
-	famList // of one of those above
-	famJSON // everything else
+	famUUID // a string or 16 bytes
+	famList // of elements of famInt to famTime
+	famJSON // all other types
 )
 
 // sqlType is the type of a column.
 type sqlType struct {
-	name   string // as format_type has it
+	name   string // as format_type of PostgreSQL returns it
 	family family
-	elem   family // of a list
-	cast   string // to which a value is cast that such a column is compared with; of a list, one element
+	elem   family // of the elements; only of famList
+	cast   string // type to which values for comparisons are cast; for a list, that of one element
 }
 
-// isList reports whether nil is a value of the field's own.
+// isList reports whether a nil field is NULL although the field is no pointer.
 func (t sqlType) isList() bool { return t.family == famList || t.family == famBytes }
 
 var (
@@ -46,7 +46,7 @@ var (
 	rawType  = reflect.TypeFor[json.RawMessage]()
 )
 
-// aliases are the names of types that may be given, and those by which PostgreSQL calls them.
+// aliases are the type names that a tag may give, and the names that PostgreSQL has for them.
 var aliases = map[string]string{
 	"smallint": "smallint", "int2": "smallint", "integer": "integer", "int": "integer", "int4": "integer", "bigint": "bigint", "int8": "bigint",
 	"numeric": "numeric", "decimal": "numeric", "real": "real", "float4": "real", "double precision": "double precision", "float8": "double precision",
@@ -55,7 +55,8 @@ var aliases = map[string]string{
 	"bytea": "bytea", "uuid": "uuid", "json": "json", "jsonb": "jsonb",
 }
 
-// fits are the types of columns that hold every value of a kind of field, or refuse it.
+// fits are the column types for each family of fields. They can hold its values; a value that a
+// smaller type cannot hold is refused when it is written.
 var fits = map[family]string{
 	famInt: "smallint integer bigint numeric", famUint: "smallint integer bigint numeric", famFloat: "double precision",
 	famText: "text character varying uuid", famBool: "boolean", famTime: "timestamp with time zone", famBytes: "bytea", famUUID: "uuid",
@@ -63,7 +64,8 @@ var fits = map[family]string{
 
 var typePattern = regexp.MustCompile(`^([a-z0-9 ]+?) *(\([0-9]+(?: *, *[0-9]+)?\))?$`)
 
-// typeOf returns the type of the column of a field of type t, which asks for that type; "" is the default.
+// typeOf returns the column type of a field of type t. asked is the type in its tag, or "" for the
+// default.
 func typeOf(t reflect.Type, asked string) (sqlType, error) {
 	typ := defaultType(t)
 	if asked == "" {
@@ -94,7 +96,8 @@ func typeOf(t reflect.Type, asked string) (sqlType, error) {
 	return typ, nil
 }
 
-// modifierOf returns what stands behind the name of a type as format_type has it.
+// modifierOf returns the modifier of a type, such as (20,2), as format_type returns it; false if
+// the type takes none.
 func modifierOf(name, given string) (string, bool) {
 	given = strings.ReplaceAll(given, " ", "")
 	switch {
@@ -108,12 +111,12 @@ func modifierOf(name, given string) (string, bool) {
 	return "", false
 }
 
-// contains reports whether one of the names in a list, in which "double precision" and "character varying" are one each, is name.
+// contains reports whether name is in list. It works for names of two words.
 func contains(list, name string) bool {
 	return strings.Contains(" "+list+" ", " "+name+" ")
 }
 
-// defaultType returns the type of the column of a field that asks for none.
+// defaultType returns the column type of a field whose tag asks for none.
 func defaultType(t reflect.Type) sqlType {
 	switch {
 	case t == timeType:
@@ -156,7 +159,7 @@ func defaultType(t reflect.Type) sqlType {
 	return sqlType{name: "jsonb", family: famJSON}
 }
 
-// zero is the value that rows get which are there when the column is added.
+// zero returns the value, in SQL, of a new column in existing rows.
 func (t sqlType) zero() string {
 	switch t.family {
 	case famText:
@@ -173,15 +176,15 @@ func (t sqlType) zero() string {
 	return "0"
 }
 
-// The values between a field and PostgreSQL are int64, uint64, float64, string, bool, time.Time, []byte, and slices of the
-// first six; nil is NULL.
+// Between fields and PostgreSQL, values are int64, uint64, float64, string, bool, time.Time,
+// []byte, and slices of the first six (unsigned ones as []int64); nil is NULL.
 
-// errText says that a text cannot be held.
+// errText is the reason why a text is refused.
 const errText = "PostgreSQL holds no text with a NUL or bytes that are not UTF-8"
 
 func validText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// encode returns the value of a field.
+// encode returns the value of a field; nil for NULL.
 func (c *column) encode(v reflect.Value) (any, error) {
 	if c.pointer {
 		if v.IsNil() {
@@ -204,6 +207,7 @@ func (c *column) encode(v reflect.Value) (any, error) {
 	return encodeScalar(c.typ.family, v)
 }
 
+// encodeScalar returns the value of a field, or of an element of a list, that is not NULL.
 func encodeScalar(f family, v reflect.Value) (any, error) {
 	switch f {
 	case famInt:
@@ -231,13 +235,13 @@ func encodeScalar(f family, v reflect.Value) (any, error) {
 	return uuid.UUID(v.Convert(uuidType).Interface().([16]byte)).String(), nil
 }
 
-// The times that PostgreSQL holds.
+// The range of times that are accepted: slightly less than that of timestamptz.
 var (
 	earliest = time.Date(-4712, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(294276, 12, 31, 0, 0, 0, 0, time.UTC)
 )
 
-// encodeTime returns a time as a column holds it: to the microsecond.
+// encodeTime returns t as a column holds it: in UTC, truncated to the microsecond.
 func encodeTime(t time.Time) (any, error) {
 	if t.Before(earliest) || t.After(latest) {
 		return nil, refuse("the year %d: PostgreSQL holds those from -4712 to 294275", t.Year())
@@ -257,7 +261,7 @@ func canonicalUUID(s string) (any, error) {
 	return id.String(), nil
 }
 
-// encodeList returns a slice as one of a type that the driver knows.
+// encodeList returns a slice as a value; nil for NULL.
 func encodeList(elem family, v reflect.Value) (any, error) {
 	if v.IsNil() {
 		return nil, nil
@@ -272,7 +276,7 @@ func encodeList(elem family, v reflect.Value) (any, error) {
 	return typed(elem, out), nil
 }
 
-// typed returns values of one family as a slice of their type.
+// typed returns values of one family as a slice of their Go type.
 func typed(f family, values []any) any {
 	switch f {
 	case famInt:
