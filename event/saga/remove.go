@@ -107,7 +107,8 @@ func (r *Records) countTo(ctx context.Context, b *mainstem.Batch, saga string, s
 	return nil
 }
 
-// commit commits b with an ID, so that its outcome is known unless ctx ends.
+// commit commits b with an ID, so that its outcome is unknown only if ctx ends or the log is
+// closed.
 func (r *Records) commit(ctx context.Context, b *mainstem.Batch) error {
 	b.ID = "saga/" + event.NewID().String()
 	_, err := outcome.Commit(ctx, r.log, b)

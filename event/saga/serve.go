@@ -108,8 +108,8 @@ func wait(ctx context.Context, woken <-chan struct{}, at time.Time, timed bool) 
 }
 
 // change calls do, and commits its changes of sagas. The commit depends on the control record; if
-// that has changed, the error is errChanged. It has a batch ID, so an unknown outcome is returned
-// only if ctx ends.
+// that has changed, the error is errChanged. It has a batch ID, so its outcome is unknown only if
+// ctx ends or the log is closed.
 func (u *unit) change(ctx context.Context, do func(w *work) error) error {
 	b := mainstem.NewBatch()
 	w := u.work(b)

@@ -1,10 +1,10 @@
-// Package outcome commits until it is known what became of the batch.
+// Package outcome commits a batch until its outcome is known.
 //
 //	receipt, err := outcome.Commit(ctx, log, b)
 //
 // # Concurrency
 //
-// Everything here may be used by many goroutines at a time; a batch belongs to one.
+// Commit may be called from many goroutines at a time; a batch belongs to one.
 //
 //snippet:var log mainstem.Log
 //snippet:var b *mainstem.Batch
@@ -22,13 +22,15 @@ import (
 var pause = backoff.Policy{First: 20 * time.Millisecond, Max: time.Second, Jitter: 0.5}
 
 // Commit commits b, which must have an ID. While the outcome is unknown it commits the same batch
-// again, until the outcome is known or ctx ends: only then is the error one of outcome Unknown.
-// The receipt of a batch that an earlier try has written is marked Duplicate.
+// again, after a pause. It returns an error of outcome Unknown only if ctx ends or the log is
+// closed before the outcome is known. If an earlier try has written the batch, its receipt is
+// marked Duplicate.
 //
-// A later try that was not written, for want of a connection for example, says nothing of the tries
-// before it: the outcome stays unknown. Only a log that has looked for the ID says that none was written.
+// A later try that fails as not written, for lack of a connection for example, proves nothing about
+// the earlier tries: the outcome stays unknown. Only an error that the log returns after it has
+// looked for the ID proves that none of them was written.
 func Commit(ctx context.Context, log mainstem.Log, b *mainstem.Batch) (mainstem.Receipt, error) {
-	var unknown error // of the last try of unknown outcome
+	var unknown error // of the last try of unknown outcome; nil if there is none
 	for try := 1; ; try++ {
 		r, err := log.Commit(ctx, b)
 		switch {
@@ -45,7 +47,8 @@ func Commit(ctx context.Context, log mainstem.Log, b *mainstem.Batch) (mainstem.
 	}
 }
 
-// decided reports whether err comes from the place of the batch in the order, where its ID is known.
+// decided reports whether err comes from the place of the batch in the order of the log, where the
+// log looks for its ID first.
 func decided(err error) bool {
 	return errors.Is(err, mainstem.ErrConflict) || errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrExists)
 }

@@ -1,18 +1,17 @@
-// Package wake keeps who waits for what, so that a change wakes those that it concerns
-// and nobody else. A [Set] holds waiters by key, for instance by the space whose
-// records they wait for. A waiter is any comparable value; the simplest is a channel of
-// capacity 1, which [Signal] sends to:
+// Package wake holds waiters by key, so that a change of a key wakes the waiters of that key and no
+// others. The key is, for instance, the space whose records a waiter of a [Set] waits for. A waiter
+// is any comparable value; the simplest is a channel of capacity 1, which [Signal] sends to:
 //
 //	c := make(chan struct{}, 1)
 //	set.Add(c, []string{"kv/app/users"})
 //	defer set.Remove(c, []string{"kv/app/users"})
-//	// look at the state here: a change before Add is in it, one after Add is signaled
+//	// read the state here: it has every change before Add; later changes are signaled
 //	<-c
 //
 // # Concurrency
 //
-// The methods of a Set may be called from many goroutines. Functions given to Wake and
-// WakeAll run under the lock of the Set: they must not block nor call the Set.
+// The methods of a Set may be called from many goroutines. Functions given to Wake and WakeAll run
+// under the lock of the Set: they must not block nor call the Set.
 //
 //snippet:var set *wake.Set[string, chan<- struct{}]
 package wake
@@ -24,11 +23,11 @@ import (
 
 // Set holds waiters of type W by keys of type K. The zero Set is empty and ready.
 type Set[K, W comparable] struct {
-	count atomic.Int64 // of waiters: without one, Wake takes no lock
+	count atomic.Int64 // calls of Add without one of Remove. If it is 0, Wake takes no lock
 	mu    struct {
 		sync.Mutex
-		byKey map[K]map[W]struct{} // without empty sets
-		all   map[W]struct{}       // wait for every key
+		byKey map[K]map[W]struct{} // no set in it is empty
+		all   map[W]struct{}       // waiters for every key
 	}
 }
 
@@ -88,8 +87,8 @@ func (s *Set[K, W]) Wake(k K, signal func(W)) {
 	}
 }
 
-// WakeAll calls signal with each waiter and a key that it waits for, which is the zero
-// K if it waits for every key. It does so once for each of the waiter's keys.
+// WakeAll calls signal with each waiter and a key that it waits for, which is the zero K if it
+// waits for every key. It does so once for each of the waiter's keys.
 func (s *Set[K, W]) WakeAll(signal func(K, W)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +103,7 @@ func (s *Set[K, W]) WakeAll(signal func(K, W)) {
 	}
 }
 
-// Signal sends to c, of capacity 1, unless it has not been received from since the
-// last time. It never blocks.
+// Signal sends to c, which has capacity 1, unless c holds a signal already. It never blocks.
 func Signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
