@@ -260,7 +260,7 @@ func literalPrefix(pattern string) string {
 	return s.String()
 }
 
-// String returns what the plan reads, for [Table.Explain].
+// String describes the reads of the plan, for [Table.Explain].
 func (p *plan) String() string {
 	how := "reads"
 	switch {

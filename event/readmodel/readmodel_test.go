@@ -237,7 +237,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Walking page by page meets what one query finds, in any order.
+// A walk page by page returns the entries of one query, in any order.
 func TestPages(t *testing.T) { testengines.Each(t, testPages) }
 
 func testPages(t *testing.T, log mainstem.Log) {

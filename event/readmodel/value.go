@@ -143,7 +143,7 @@ func convert(k kind, operand any) (value, bool) {
 // takes time in proportion to the product of the lengths at most.
 func like(text, pattern []rune) bool {
 	t, p := 0, 0
-	star, mark := -1, 0 // index of the last % in pattern, and the end in text of what it has matched
+	star, mark := -1, 0 // index of the last % in pattern, and the end in text of its match
 	for t < len(text) {
 		literal, width := p < len(pattern), 1
 		var r rune

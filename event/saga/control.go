@@ -49,7 +49,7 @@ func (r *Records) control(ctx context.Context, saga string) (control, kv.Conditi
 //
 // Timeouts go on counting: when the type is resumed, those that are due are handled at once, after
 // the events that are in the store then. Retry, Remove and Prune by callers still work. A type that
-// no engine has started yet is NotFound. Pausing a paused type changes nothing.
+// no engine has started yet is NotFound. Pausing a paused type keeps its time.
 func (r *Records) Pause(ctx context.Context, saga string) error {
 	return r.setPaused(ctx, saga, time.Now().UTC().Round(0))
 }

@@ -142,7 +142,7 @@ func TestPowerCuts(t *testing.T) {
 		if round%2 == 0 {
 			s.until(fmt.Sprint(round, ".0"), saga.Completed)
 		}
-		sync := mainstem.NewBatch() // what was committed before this is not cut
+		sync := mainstem.NewBatch() // the power cut loses no commit before this one
 		sync.Durability = mainstem.Fsync
 		s.effects.PutTo(sync, "synced", round)
 		_, err = log.Commit(t.Context(), sync)

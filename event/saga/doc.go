@@ -45,10 +45,10 @@
 // If the handler returns an error, nothing is written, and the event is tried again until it is
 // poison; see [Follow].
 //
-// An event of a type that starts sagas starts one if there is none with its key. Other events whose
-// key has no saga are skipped and counted as early. This loses nothing if sagas and their events
-// share a store: the events that a saga causes come after the one that starts it. An event for a
-// saga that is neither started nor running is counted in its row, and changes nothing else.
+// An event of a type that starts sagas starts one, unless a saga with its key exists. Other events
+// whose key has no saga are skipped and counted as early. This loses nothing if sagas and their
+// events share a store: the events that a saga causes come after the one that starts it. An event
+// for a saga that is neither started nor running is counted in its row, and changes nothing else.
 //
 // # Commands
 //

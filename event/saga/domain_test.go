@@ -113,7 +113,7 @@ func newFulfilment(name string, more ...saga.Option) (*saga.Saga, error) {
 	}, more...)...)
 }
 
-// shop is a store, a bus, and what has taken effect.
+// shop is a store, a bus, and the effects of the commands.
 type shop struct {
 	t       testing.TB
 	log     mainstem.Log
@@ -302,7 +302,7 @@ func (s *shop) until(order string, want saga.Status) saga.Instance {
 	return i
 }
 
-// did returns what has taken effect for an order: "Charge=1 Ship=1", in the order of the names.
+// did returns the effects for an order, such as "Charge=1 Ship=1", in the order of the names.
 func (s *shop) did(order string) string {
 	s.t.Helper()
 	var out []string

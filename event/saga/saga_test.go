@@ -196,7 +196,8 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// A command that fails before anything needs to be undone is sent again by Retry, with what was withdrawn.
+// A command that is refused before there are compensations is sent again by Retry, with the
+// withdrawn commands.
 func TestRetryOfACommand(t *testing.T) {
 	s := newShop(t, testengines.Memory(t))
 	def, err := saga.New[state]("fulfilment", saga.StartOn(saga.StreamKey[placed], func(c *saga.Context[state], ev placed) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
-// simulation is a simulation that shows what was sent as text.
+// simulation is a simulation that returns the commands that are sent as text.
 type simulation struct {
 	t *testing.T
 	*saga.Simulation

@@ -37,7 +37,8 @@ type layout struct {
 // maxName is the number of bytes of a name that PostgreSQL keeps.
 const maxName = 63
 
-// checkName returns an Invalid error if PostgreSQL would not keep the name of a what.
+// checkName returns an Invalid error if name is empty, has a NUL, or is longer than PostgreSQL
+// keeps. what is the kind of its object.
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName || strings.ContainsRune(name, 0) {
 		return mainstem.Refusef(mainstem.KindInvalid, op, "%s %.80q: want 1 to %d bytes without NUL", what, name, maxName)

@@ -103,8 +103,8 @@ func (l *ledger) rebuild(t *testing.T, until context.Context) (n int64) {
 	return n
 }
 
-// Processes that share the partitions of a projection are killed at any moment, while events come, and the tables are
-// cleared and rebuilt: in the end they are what a replay of the events gives.
+// Processes that share the partitions of a projection are killed at any moment, while events come,
+// and the tables are cleared and rebuilt. In the end the tables equal a replay of the events.
 func TestKilledProcesses(t *testing.T) {
 	t.Run("log elsewhere", func(t *testing.T) {
 		log, url := testengines.Serve(t)

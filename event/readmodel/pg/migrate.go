@@ -73,7 +73,8 @@ func (m *migration) wrong(format string, args ...any) error {
 
 func (m *migration) name() string { return m.schema + "." + m.table }
 
-// change runs statements that make what is lacking. With MustExist it returns NotFound instead.
+// change runs statements that add a missing table, column or index (lacks). With MustExist it
+// returns NotFound instead.
 func (m *migration) change(ctx context.Context, lacks string, statements ...string) error {
 	if m.db.opts.MustExist {
 		return mainstem.Refusef(mainstem.KindNotFound, op, "table %s: there is no %s", m.name(), lacks).WithHint("run: " + strings.Join(statements, "; "))

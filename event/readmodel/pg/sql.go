@@ -151,7 +151,7 @@ func keyText(v any) string { return fmt.Sprint(v) }
 // key.
 type statements struct {
 	table  string // quoted
-	list   string // what SELECT reads of an entry
+	list   string // the items of SELECT for an entry
 	names  string // of all columns
 	update string // "col = EXCLUDED.col, …" of those that are not the key; empty if there are none
 }

@@ -49,7 +49,7 @@ func Open[T any](ctx context.Context, db *DB, name string) (*Table[T], error) {
 func (t *Table[T]) Name() string { return t.name }
 
 // In returns the table within a transaction of the program's own. Its writes take effect when tx is
-// committed, with everything else in tx, and its reads see what was done in tx before. As usual in
+// committed, with everything else in tx, and its reads see the earlier writes of tx. As usual in
 // PostgreSQL, an error of the server aborts tx; use a savepoint (tx.Begin) to continue after one.
 func (t *Table[T]) In(tx pgx.Tx) *Table[T] {
 	in := *t
@@ -180,7 +180,8 @@ func (t *Table[T]) Clear(ctx context.Context) error {
 	return err
 }
 
-// Get returns the entry with a key, or NotFound.
+// Get returns the entry with a key, or NotFound. A key that the key column cannot hold is Invalid,
+// here and in all other methods.
 func (t *Table[T]) Get(ctx context.Context, key string) (T, error) {
 	var none T
 	k, err := t.l.keyValue(key)

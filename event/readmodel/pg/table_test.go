@@ -230,7 +230,7 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// A table that is not the struct's is refused, with what to do, and stays as it is.
+// A table that does not fit the struct is refused, with a hint, and is not changed.
 func TestTablesOfOthers(t *testing.T) {
 	type entry struct {
 		ID   string `sql:",pk"`
@@ -356,7 +356,7 @@ func TestIn(t *testing.T) {
 	}
 }
 
-// A call that its context ends says so, and what is known of the write.
+// A call that its context ends returns an error that has the outcome of the write.
 func TestCanceled(t *testing.T) {
 	db, pool := newDB(t)
 	table := open[total](t, db, "sums")
