@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// Parked yields the parked events in the order of positions.
+// Parked yields the parked events in the order of their positions. An error ends the sequence.
 func (s *Subscription) Parked(ctx context.Context) iter.Seq2[Parked, error] {
 	return s.ParkedAfter(ctx, 0)
 }
@@ -37,8 +37,9 @@ func (s *Subscription) ParkedAfter(ctx context.Context, after mainstem.Position)
 	}
 }
 
-// Retry makes parked events wait again, those at positions or, without any, all, as many as
-// have a place; their attempts are counted anew. left reports whether there are more.
+// Retry makes parked events wait again: those at positions, or all if none is given, as long as the
+// buffer has space. Their attempts are counted from 0 again. It returns their number, and left if
+// parked events remain for lack of space.
 func (s *Subscription) Retry(ctx context.Context, positions ...mainstem.Position) (n int, left bool, err error) {
 	_, err = s.Change(ctx, func(b *mainstem.Batch, state *State) error {
 		n, left = 0, false
@@ -61,11 +62,11 @@ func (s *Subscription) Retry(ctx context.Context, positions ...mainstem.Position
 	return n, left, err
 }
 
-// maxDropped is how many parked events are removed in one commit.
+// maxDropped is the largest number of parked events that are removed in one commit.
 const maxDropped = 1000
 
-// Drop removes parked events for good, those at positions or, without any, all, and returns how
-// many there were. Many are removed in several commits.
+// Drop removes the parked events at positions, or all if none is given, in commits of up to 1,000.
+// It returns their number, also with an error.
 func (s *Subscription) Drop(ctx context.Context, positions ...mainstem.Position) (n int, err error) {
 	for {
 		removed := 0
@@ -91,7 +92,7 @@ func (s *Subscription) Drop(ctx context.Context, positions ...mainstem.Position)
 	}
 }
 
-// chosen yields the parked events at positions, all if there are none.
+// chosen yields the parked events at positions; all if positions is empty.
 func (s *Subscription) chosen(ctx context.Context, positions []mainstem.Position) iter.Seq2[Parked, error] {
 	wanted := make(map[mainstem.Position]bool, len(positions))
 	for _, at := range positions {
@@ -109,7 +110,7 @@ func (s *Subscription) chosen(ctx context.Context, positions []mainstem.Position
 	}
 }
 
-// Names yields the names of the subscriptions of a store that hand out events, in their order.
+// Names yields the names of the subscriptions of a store of this package, in their order.
 func Names(ctx context.Context, store *event.Store) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for rec, err := range store.Log().Scan(ctx, claimsPrefix+store.Name(), mainstem.Range{KeysOnly: true}) {
@@ -123,8 +124,9 @@ func Names(ctx context.Context, store *event.Store) iter.Seq2[string, error] {
 	}
 }
 
-// Put makes the subscription, or changes its [Config]: claims and position stay as they are, and
-// one that was stopped goes on.
+// Put creates the subscription, or replaces its [Config]. In the second case claims and position
+// are kept, From has no effect, and a stopped subscription continues. If another process creates it
+// at the same time, its Config may remain.
 func (s *Subscription) Put(ctx context.Context, c Config) error {
 	_, err := s.Change(ctx, func(_ *mainstem.Batch, state *State) error {
 		state.Config, state.Stopped = c, ""
@@ -135,12 +137,14 @@ func (s *Subscription) Put(ctx context.Context, c Config) error {
 	}
 	err = s.save(ctx, mainstem.NewBatch(), &State{Epoch: uint64(time.Now().UnixNano()), Config: c, Read: c.From}, 0)
 	if errors.Is(err, mainstem.ErrConflict) {
-		err = nil // another made it just now
+		err = nil // another process has created it meanwhile
 	}
 	return err
 }
 
-// Delete removes the subscription with what it has parked. NotFound if there is none.
+// Delete removes the subscription and its parked events in one commit. An event that another
+// process parks between the read of the parked events and the commit is not removed. Delete is
+// NotFound if the subscription does not exist.
 func (s *Subscription) Delete(ctx context.Context) error {
 	b := mainstem.NewBatch()
 	b.IfExists(s.claims(), []byte(s.name))
@@ -158,8 +162,8 @@ func (s *Subscription) Delete(ctx context.Context) error {
 	return err
 }
 
-// Reset makes the subscription begin after a position. Claims from before count for nothing, and
-// one that was stopped goes on; parked events stay.
+// Reset makes the subscription begin after a position. Tokens of earlier claims become stale, and a
+// stopped subscription continues. Parked events stay parked.
 func (s *Subscription) Reset(ctx context.Context, after mainstem.Position) error {
 	_, err := s.Change(ctx, func(_ *mainstem.Batch, state *State) error {
 		state.Epoch++
@@ -169,21 +173,21 @@ func (s *Subscription) Reset(ctx context.Context, after mainstem.Position) error
 	return err
 }
 
-// Info says how a subscription stands.
+// Info is the progress of a subscription.
 type Info struct {
 	Config    Config
-	Position  mainstem.Position // everything up to it is done or parked
-	Last      mainstem.Position // of the newest record of the store
-	Claimed   int               // events that are with consumers
-	Waiting   int               // events that were read, and are with none
-	Parked    int
-	Consumers int    // that were seen within the timeout
-	Stopped   string // why nothing is handed out, "" if that is not so
+	Position  mainstem.Position // all events up to it are done or parked
+	Last      mainstem.Position // newest record of the store
+	Claimed   int               // events that consumers have claimed
+	Waiting   int               // events that were read and are not claimed
+	Parked    int               // parked events
+	Consumers int               // consumers that were seen within the timeout
+	Stopped   string            // why no events are given out; "": they are
 
-	read mainstem.Position
+	read mainstem.Position // State.Read
 }
 
-// Info returns how the subscription stands.
+// Info returns the progress of the subscription. It reads all parked events.
 func (s *Subscription) Info(ctx context.Context) (Info, error) {
 	state, _, err := s.Load(ctx)
 	if err != nil {
@@ -207,7 +211,7 @@ func (s *Subscription) Info(ctx context.Context) (Info, error) {
 	return in, nil
 }
 
-// Lag returns how many events are still to be confirmed, limit at the most.
+// Lag returns how many events are not done or parked, at most limit. in is the result of Info.
 func (s *Subscription) Lag(ctx context.Context, in *Info, limit int) (int, error) {
 	n := in.Claimed + in.Waiting
 	if n >= limit {
@@ -222,7 +226,8 @@ func (s *Subscription) Lag(ctx context.Context, in *Info, limit int) (int, error
 	return n, nil
 }
 
-// Next returns the first event that is not done, as it would be parked; NotFound if all are.
+// Next returns the first event that is not done, in the form of a parked event. It is NotFound if
+// all are done.
 func (s *Subscription) Next(ctx context.Context) (Parked, error) {
 	state, _, err := s.Load(ctx)
 	if err != nil {
@@ -232,7 +237,8 @@ func (s *Subscription) Next(ctx context.Context) (Parked, error) {
 	return Parked{Position: e.Position, Stream: e.Stream, Version: e.Version, Attempts: e.Attempt}, err
 }
 
-// first returns the first entry of the state, which it fills if there is none.
+// first returns the first entry of the state. If there is none, it reads the next event of the
+// store into the state.
 func (s *Subscription) first(ctx context.Context, state *State) (Entry, error) {
 	if len(state.Entries) == 0 {
 		if err := s.fill(ctx, state, 1); err != nil {
@@ -245,9 +251,9 @@ func (s *Subscription) first(ctx context.Context, state *State) (Entry, error) {
 	return state.Entries[0], nil
 }
 
-// Skip parks the event at a position, which must be the one that [Subscription.Next] returns, for
-// a reason, and lets the subscription go on if it was stopped. If a consumer has the event, its
-// answer counts for nothing. Conflict if the event was done meanwhile.
+// Skip parks the event at a position, which must be the result of [Subscription.Next]; a stopped
+// subscription continues. If a consumer has claimed the event, its answer has no effect. If another
+// event is the first by now, the error is of kind Conflict.
 func (s *Subscription) Skip(ctx context.Context, at mainstem.Position, reason string) error {
 	if len(reason) > MaxReason {
 		return mainstem.Refusef(mainstem.KindInvalid, "skip", "the reason has %d bytes: the limit is %d", len(reason), MaxReason)

@@ -1,26 +1,34 @@
-// Package claims is subscriptions that hand the events of a store to consumers in other
-// programs, which confirm each. Package viewhttp serves them, and commands administer them.
+// Package claims is subscriptions whose events are handled by consumers in other programs: each
+// consumer claims events, and confirms each of them. (In the terms of EventStoreDB, persistent
+// subscriptions.) Package viewhttp serves them, and commands administer them.
 //
 //	s, err := claims.Open(store, "mailer")
 //	err = s.Put(ctx, claims.Config{Strategy: claims.RoundRobin, Timeout: 30 * time.Second, MaxRetry: 10, Buffer: 500})
 //	got, err := s.Claim(ctx, "consumer-1", 10, 0)
 //
-// A consumer answers with the tokens of what it got: [State.Resolve], by [Subscription.Change].
+// # Nouns
+//
+// A [Config] selects events, and says how they are divided among consumers. A claim gives an event
+// to one consumer until a deadline. A [Token] identifies one claim of one event; the consumer
+// confirms the event (ack) or refuses it (nack) by its token: [State.Resolve], called in
+// [Subscription.Change]. An event that is refused too often, or that no consumer confirms, is
+// parked.
 //
 // # Guarantees
 //
-// Each event that a [Config] selects is handed out at least once, until it is confirmed, passed
-// over or parked. Everything is in the log: a restart keeps claims, and any process may change
-// the state. A change is one commit on condition that the state is as it was read. See [State]
-// for the states of an event.
+// Each event that a Config selects is given to a consumer at least once, and again after each
+// deadline, until it is confirmed, skipped or parked. The whole state is in the log: claims survive
+// a restart, and any process may change the state. A change is one commit, on condition that the
+// state has not changed since it was read. See [State] for the states of an event.
 //
 // # Concurrency
 //
-// A Subscription is a handle without a state of its own, safe for concurrent use.
+// A Subscription is a handle without a state of its own. All methods may be called from many
+// goroutines. A [State] belongs to one goroutine.
 //
-//	state.go       the state of a subscription, and how it changes: no log is needed
+//	state.go       the state of a subscription and its transitions, without a log
 //	claims.go      the stored form; claiming
-//	administer.go  what operators ask and do
+//	administer.go  operations for operators
 //
 //snippet:var store *event.Store
 package claims
@@ -40,9 +48,10 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// The state of a subscription is the record under its name in the space event.claims/<store>;
-// an event that it has parked is one of event.claims.parked/<store>, under its name, a zero byte,
-// and the position, 8 bytes, big-endian. Both are JSON.
+// The stored form, in JSON. The layout is persisted.
+//
+//	event.claims/<store>         key: name                                            value: State
+//	event.claims.parked/<store>  key: name 00 position (8 bytes, big-endian)          value: Parked
 const (
 	claimsPrefix = "event.claims/"
 	parkedPrefix = "event.claims.parked/"
@@ -50,19 +59,19 @@ const (
 
 var claimsPolicy = mainstem.Policy{History: 1, NoFeed: true}
 
-// MaxReason is how many bytes the reason of a parked event may have.
+// MaxReason is the largest number of bytes in the reason of a parked event.
 const MaxReason = 4 << 10
 
 // The pauses of this package.
 var (
-	// contention lets other consumers have their turn.
+	// contention is the pause after a conflict with another consumer.
 	contention = backoff.Policy{First: 50 * time.Microsecond, Max: 20 * time.Millisecond, Jitter: 1}
-	// asking is the pause of a consumer that waits for events: other consumers, on other servers,
-	// may give some back at any time.
+	// asking is the pause of a consumer that waits for events. It polls, since consumers on other
+	// servers may return events at any time.
 	asking = backoff.Policy{First: 10 * time.Millisecond, Max: 250 * time.Millisecond, Jitter: 0.2}
 )
 
-// claimBytes is how many bytes of events one claim hands out, about. One event may be larger.
+// claimBytes is about how many bytes of events one claim returns. A larger event is returned alone.
 const claimBytes = 1 << 20
 
 // Subscription is a handle on a subscription of a store.
@@ -72,8 +81,8 @@ type Subscription struct {
 	name  string
 }
 
-// Open returns the subscription of store called name, whether it was made or not. The name has 1
-// to [event.MaxSubscription] letters, digits, dots, dashes and underlines.
+// Open returns a handle on the subscription of store called name, whether or not it exists. The
+// name has 1 to [event.MaxSubscription] letters, digits, dots, dashes and underlines.
 func Open(store *event.Store, name string) (*Subscription, error) {
 	if !validName(name) {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "", "the name %.60q of the subscription: want 1 to %d letters, digits, dots, dashes and underlines", name, event.MaxSubscription)
@@ -90,7 +99,7 @@ func validName(name string) bool {
 // Name returns the name of the subscription.
 func (s *Subscription) Name() string { return s.name }
 
-// Store returns the store whose events it hands out.
+// Store returns the store whose events it gives out.
 func (s *Subscription) Store() *event.Store { return s.store }
 
 func (s *Subscription) claims() string { return claimsPrefix + s.store.Name() }
@@ -100,7 +109,7 @@ func (s *Subscription) parkedKey(p mainstem.Position) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(s.name), 0), uint64(p))
 }
 
-// Parked is an event that was put aside: the value of its record.
+// Parked is a parked event: a reference, without its data.
 type Parked struct {
 	Position mainstem.Position `json:"position,string"`
 	Stream   string            `json:"stream"`
@@ -110,7 +119,8 @@ type Parked struct {
 	Time     time.Time         `json:"time"` // when it was parked
 }
 
-// Load returns the state and the version of its record; NotFound if there is no such subscription.
+// Load returns the state, and the version of its record for save. It is NotFound if the
+// subscription does not exist.
 func (s *Subscription) Load(ctx context.Context) (*State, mainstem.Version, error) {
 	rec, err := s.log.Get(ctx, s.claims(), []byte(s.name))
 	if err != nil {
@@ -126,8 +136,8 @@ func (s *Subscription) Load(ctx context.Context) (*State, mainstem.Version, erro
 	return &state, rec.Version, nil
 }
 
-// save writes the state as part of b, on condition that its record is at a version; 0: it is not
-// there.
+// save adds the state to b and commits b, on condition that the record has the version, or does not
+// exist if version is 0.
 func (s *Subscription) save(ctx context.Context, b *mainstem.Batch, state *State, version mainstem.Version) error {
 	value, err := json.Marshal(state)
 	if err != nil {
@@ -144,7 +154,7 @@ func (s *Subscription) save(ctx context.Context, b *mainstem.Batch, state *State
 	return err
 }
 
-// Park writes parked events as part of b.
+// Park adds to b the records of parked events. reason has at most [MaxReason] bytes.
 func (s *Subscription) Park(b *mainstem.Batch, entries []Entry, reason string, now time.Time) {
 	for _, e := range entries {
 		value, err := json.Marshal(Parked{e.Position, e.Stream, e.Version, e.Attempt, reason, now.UTC()})
@@ -157,7 +167,9 @@ func (s *Subscription) Park(b *mainstem.Batch, entries []Entry, reason string, n
 	}
 }
 
-// Change commits what edit makes of the state, again and again if somebody else was faster.
+// Change reads the state, calls edit, and commits the state and b. After a conflict it starts
+// again, until it succeeds or ctx ends: so edit may be called several times, each time with a new
+// state and batch. An error of edit is returned, and nothing is written.
 func (s *Subscription) Change(ctx context.Context, edit func(b *mainstem.Batch, state *State) error) (*State, error) {
 	for n := 1; ; n++ {
 		state, version, err := s.Load(ctx)
@@ -178,32 +190,34 @@ func (s *Subscription) Change(ctx context.Context, edit func(b *mainstem.Batch, 
 	}
 }
 
-// unanswered is the reason of events that were parked because no consumer answered.
+// unanswered is the reason of events that are parked because their deadlines have passed.
 const unanswered = "no consumer has confirmed it"
 
-// Claimed is an event that was handed out.
+// Claimed is an event that a consumer has claimed.
 type Claimed struct {
 	event.Recorded
-	Token Token // names this attempt, to answer it
+	Token Token // identifies this claim, for the answer
 }
 
-// StoppedError is why a subscription hands out nothing: a consumer has stopped it. Its kind is
-// Unavailable.
+// StoppedError reports that a consumer has stopped the subscription, so no events can be claimed.
+// It is of kind Unavailable.
 type StoppedError struct{ Reason string }
 
 func (e *StoppedError) Error() string {
 	return fmt.Sprintf("the subscription was stopped: %s; PUT it again to go on", e.Reason)
 }
 
-// Unwrap returns an error of kind Unavailable.
+// Unwrap makes the error one of kind Unavailable.
 func (e *StoppedError) Unwrap() error {
 	return &mainstem.Error{Kind: mainstem.KindUnavailable, Outcome: mainstem.NotWritten}
 }
 
-// errNothing ends a claim that found nothing to hand out and nothing else to write.
+// errNothing ends a claim that finds no event and has no reason to write the state.
 var errNothing = errors.New("nothing to hand out")
 
-// claim hands at most limit events to a consumer.
+// claim gives at most limit events to a consumer, in one commit: it takes back the events whose
+// deadlines have passed, reads further events of the store, and selects those that the consumer may
+// have.
 func (s *Subscription) claim(ctx context.Context, consumer string, limit int) ([]Claimed, error) {
 	var out []Claimed
 	_, err := s.Change(ctx, func(b *mainstem.Batch, state *State) (err error) {
@@ -224,7 +238,8 @@ func (s *Subscription) claim(ctx context.Context, consumer string, limit int) ([
 		if out, err = s.take(ctx, state, indexes, consumer, now); err != nil {
 			return err
 		}
-		// A consumer that waits is noted now and then, so that its slots stay its own.
+		// A consumer that waits is recorded four times in a message timeout, so that it does not
+		// expire and keeps its streams.
 		fresh := now.UnixNano()-known < int64(state.Config.Timeout)/4
 		if len(indexes)+len(overdue) == 0 && fresh && state.Read == before {
 			return errNothing
@@ -237,7 +252,7 @@ func (s *Subscription) claim(ctx context.Context, consumer string, limit int) ([
 	return out, err
 }
 
-// sizeOf is how many bytes an event has, about.
+// sizeOf returns about how many bytes an event has.
 func sizeOf(r *event.Recorded) int {
 	n := len(r.Stream) + len(r.Type) + len(r.Data) + 256
 	for k, v := range r.Metadata.Custom {
@@ -246,11 +261,13 @@ func sizeOf(r *event.Recorded) int {
 	return n
 }
 
-// manyPassed is how many positions a claim may look at again.
+// manyPassed is the number of positions without a selected event after which a claim stores that it
+// has read them. Fewer are read again by the next claim.
 const manyPassed = 10_000
 
-// fill takes further events of the store into the state, as long as there is a place and the
-// consumer could have one of them.
+// fill reads further events of the store into the state, as many as the buffer has space for and
+// the consumer can use. With the strategy Pinned it fills the buffer, since the next events may be
+// for other consumers.
 func (s *Subscription) fill(ctx context.Context, state *State, limit int) error {
 	places := state.Config.Buffer - len(state.Entries)
 	if places <= 0 {
@@ -273,16 +290,17 @@ func (s *Subscription) fill(ctx context.Context, state *State, limit int) error 
 		state.Entries = append(state.Entries, Entry{Position: r.Position, Stream: r.Stream, Version: r.Version})
 		state.Read = r.Position
 	}
-	// All up to head was looked at. That is worth a write where there is one anyway, and where
-	// much was looked at without success.
+	// All events up to head have been read. Storing that is worth a write if the state is written
+	// anyway, or if many positions were read without a selected event.
 	if n < places && head > state.Read && (n > 0 || head-state.Read > manyPassed) {
 		state.Read = head
 	}
 	return nil
 }
 
-// take hands out entries, in their order and up to about claimBytes, and returns their events.
-// Those that are gone, because their stream was deleted or truncated, are done.
+// take gives the entries at indexes to a consumer, up to about claimBytes, and returns their
+// events. Entries whose events are gone, because their stream was deleted or truncated, are removed
+// as done.
 func (s *Subscription) take(ctx context.Context, state *State, indexes []int, consumer string, now time.Time) ([]Claimed, error) {
 	var out []Claimed
 	size := 0
@@ -308,9 +326,10 @@ func (s *Subscription) take(ctx context.Context, state *State, indexes []int, co
 	return out, nil
 }
 
-// Claim hands at most limit events, and about 1 MiB, to a consumer. It waits until there is one, as long as wait at the
-// most; an event comes again, to any consumer, unless it is confirmed within the timeout of the
-// [Config]. The error is a [*StoppedError] after a consumer has stopped the subscription.
+// Claim gives at most limit events, of about 1 MiB together, to a consumer. If there is none, it
+// waits for one, for up to wait. An event that is not confirmed within the timeout of the [Config]
+// is given out again, to any consumer. If a consumer has stopped the subscription, the error is a
+// [*StoppedError].
 func (s *Subscription) Claim(ctx context.Context, consumer string, limit int, wait time.Duration) ([]Claimed, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

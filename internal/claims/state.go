@@ -11,9 +11,9 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// State is the state of a subscription: it hands out the events of a store to consumers, which
-// confirm each. It is one record, and every change is a commit on condition that the record is as it was read: any
-// server may answer any request, and a restart keeps all claims.
+// State is the state of a subscription. It is one record, and every change is a commit on condition
+// that the record has not changed since it was read. So any server may answer any request, and
+// claims survive a restart.
 //
 //	          claim                    ack, nack skip
 //	waiting ─────────▶ claimed by C ─────────────────▶ done (no entry)
@@ -21,65 +21,67 @@ import (
 //	   └──────────────────┘    └─────────────────────▶ parked (a record of its own)
 //	nack retry, or no answer within the message timeout
 //
-// Invariant: of the events that the subscription selects up to Read, those without an entry are
-// done or parked; those after Read were never handed out. So the state is one position and at
-// most Buffer entries, however long the store is.
+// Invariant: of the events up to Read that the subscription selects, those without an entry are
+// done or parked; the events after Read have no entries. So the state is one position and at most
+// Buffer entries, whatever the size of the store. There is one exception: after a Reset to an
+// earlier position, Retry may add entries of parked events after Read.
 type State struct {
-	Epoch   uint64            `json:"epoch"` // counts resets: answers from before do not count
+	Epoch   uint64            `json:"epoch"` // increased by each reset: tokens of an older epoch are stale
 	Config  Config            `json:"config"`
-	Read    mainstem.Position `json:"read"`
+	Read    mainstem.Position `json:"read"`              // position up to which the store was read
 	Entries []Entry           `json:"entries,omitempty"` // in the order of positions
-	// Consumers are those that were seen within the message timeout, with the time in
+	// Consumers are the consumers that were seen within the message timeout, and when, in
 	// nanoseconds since 1970.
 	Consumers map[string]int64 `json:"consumers,omitempty"`
-	Owner     string           `json:"owner,omitempty"`   // with the strategy single
-	Stopped   string           `json:"stopped,omitempty"` // why nothing is handed out any more
+	Owner     string           `json:"owner,omitempty"`   // the consumer that gets all events; only with Single
+	Stopped   string           `json:"stopped,omitempty"` // why no events are given out; "": they are
 }
 
-// Entry is an event that is not done.
+// Entry is an event that is neither done nor parked.
 type Entry struct {
 	Position mainstem.Position `json:"p"`
 	Stream   string            `json:"s"`
 	Version  mainstem.Version  `json:"v"`
-	Attempt  int               `json:"n,omitempty"` // how often it was handed out
-	Before   int               `json:"b,omitempty"` // of these, how often before it was parked and retried
-	Consumer string            `json:"c,omitempty"` // "": it waits
-	Deadline int64             `json:"d,omitempty"` // of the consumer, in nanoseconds since 1970
+	Attempt  int               `json:"n,omitempty"` // how often it was claimed
+	Before   int               `json:"b,omitempty"` // of these, how often before it was parked and retried; they do not count for MaxRetry
+	Consumer string            `json:"c,omitempty"` // that has claimed it; "": it waits
+	Deadline int64             `json:"d,omitempty"` // of the claim, in nanoseconds since 1970; 0 if it waits
 }
 
-// The strategies: which consumer gets an event.
+// The strategies: which consumer may claim an event.
 const (
 	RoundRobin = "round_robin" // any
-	Pinned     = "pinned"      // by the hash of its stream, so that the events of a stream keep their order
-	Single     = "single"      // all go to one consumer, as long as it is seen
+	Pinned     = "pinned"      // one for each stream, by a hash, so the events of a stream are handled in order
+	Single     = "single"      // one for all, as long as it is seen
 )
 
-// pinnedSlots is how many slots streams are divided into; each belongs to one consumer.
+// pinnedSlots is the number of slots of streams; each slot belongs to one consumer.
 const pinnedSlots = 1024
 
-// Config says which events a subscription hands out, and how.
+// Config selects the events of a subscription, and says how they are given out. It is not checked
+// here.
 type Config struct {
 	event.Filter
-	From     mainstem.Position `json:"from,omitempty"`
-	Strategy string            `json:"strategy"`
-	Timeout  time.Duration     `json:"timeout"` // nanoseconds
-	MaxRetry int               `json:"max_retry"`
-	Buffer   int               `json:"buffer"`
+	From     mainstem.Position `json:"from,omitempty"` // a new subscription begins after this position
+	Strategy string            `json:"strategy"`       // RoundRobin, Pinned or Single
+	Timeout  time.Duration     `json:"timeout"`        // how long a consumer has to answer, and how long it is remembered; in JSON in nanoseconds
+	MaxRetry int               `json:"max_retry"`      // how often an event is given out again before it is parked
+	Buffer   int               `json:"buffer"`         // the largest number of entries
 }
 
-// Token names one attempt of one event: an answer about an older one is refused.
+// Token identifies one claim of one event. An answer with the token of an older claim is refused.
 type Token struct {
 	Epoch    uint64
 	Position mainstem.Position
 	Attempt  int
 }
 
-// String returns the token as [ParseToken] reads it.
+// String returns the text of the token, for [ParseToken].
 func (t Token) String() string {
 	return strconv.FormatUint(t.Epoch, 10) + "-" + strconv.FormatUint(uint64(t.Position), 10) + "-" + strconv.Itoa(t.Attempt)
 }
 
-// ParseToken reads what [Token.String] returns. Anything else is Invalid.
+// ParseToken returns the token with a text. Another text is Invalid.
 func ParseToken(text string) (t Token, err error) {
 	parts := strings.Split(text, "-")
 	if len(parts) == 3 {
@@ -93,8 +95,9 @@ func ParseToken(text string) (t Token, err error) {
 	return t, mainstem.Refusef(mainstem.KindInvalid, "", "%.60q is not a token of a claim", text)
 }
 
-// Expire takes events back from consumers that have not answered in time, and forgets consumers
-// that were not seen. It returns the entries that have had too many attempts: they have left.
+// Expire takes back the events whose deadlines have passed, and forgets the consumers that were not
+// seen within the timeout. It removes and returns the entries that have had too many attempts,
+// which the caller must park.
 func (s *State) Expire(now time.Time) (parked []Entry) {
 	at := now.UnixNano()
 	for name, seen := range s.Consumers {
@@ -117,10 +120,10 @@ func (s *State) Expire(now time.Time) (parked []Entry) {
 	return parked
 }
 
-// exhausted reports whether an event was handed out once, and came again as often as it may.
+// exhausted reports whether an event has had all of its 1 + MaxRetry attempts.
 func (s *State) exhausted(e *Entry) bool { return e.Attempt-e.Before > s.Config.MaxRetry }
 
-// see notes that a consumer asks.
+// see records that a consumer has asked for events. It becomes the owner if there is none.
 func (s *State) see(consumer string, now time.Time) {
 	if s.Consumers == nil {
 		s.Consumers = map[string]int64{}
@@ -131,14 +134,15 @@ func (s *State) see(consumer string, now time.Time) {
 	}
 }
 
-// offer returns the indexes of at most limit entries that a consumer may have, in the order of
-// positions.
+// offer returns the indexes of at most limit entries that a consumer may claim, in the order of
+// positions. With Pinned, an event waits while an earlier one of its stream is claimed by another
+// consumer, or waits for one.
 func (s *State) offer(consumer string, limit int) []int {
 	if s.Config.Strategy == Single && s.Owner != consumer {
 		return nil
 	}
 	var out []int
-	blocked := map[string]bool{} // streams of which an earlier event is with another consumer
+	blocked := map[string]bool{} // streams with an earlier event for another consumer
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		switch {
@@ -158,9 +162,9 @@ func (s *State) offer(consumer string, limit int) []int {
 	return out
 }
 
-// ownerOf returns the consumer of a stream: of those that were seen, the one with the highest
-// hash together with the slot of the stream. So when a consumer comes or goes, only its own
-// slots move.
+// ownerOf returns the consumer of a stream by rendezvous hashing: of the consumers that were seen,
+// the one with the highest hash together with the slot of the stream. So when a consumer comes or
+// goes, only its own slots move.
 func (s *State) ownerOf(stream string) string {
 	slot := hashOf(stream) % pinnedSlots
 	best, highest := "", uint64(0)
@@ -172,7 +176,7 @@ func (s *State) ownerOf(stream string) string {
 	return best
 }
 
-// hashOf mixes FNV, whose last bytes alone change little above them.
+// hashOf is FNV-1a with a final mix: in FNV alone, the last bytes change few of the high bits.
 func hashOf(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text)) // a hash takes everything
@@ -183,9 +187,9 @@ func hashOf(text string) uint64 {
 	return x
 }
 
-// Resolve ends claims, and returns their entries. Tokens of events that are done already count
-// for nothing; if one is of an older attempt, or from before a reset, nothing is changed and
-// they are returned as stale.
+// Resolve ends the claims of tokens: it removes their entries and returns them. Tokens of events
+// that are done or parked are ignored. If a token is of an older claim or an older epoch, nothing
+// is changed, and all such tokens are returned as stale.
 func (s *State) Resolve(tokens []Token) (ended []Entry, stale []Token) {
 	drop := map[mainstem.Position]bool{}
 	for _, t := range tokens {
@@ -220,7 +224,8 @@ func compare(a, b mainstem.Position) int {
 	return 0
 }
 
-// PutBack makes entries wait again; those that had too many attempts are returned.
+// PutBack makes entries wait again. Entries that have had too many attempts are not put back but
+// returned, and the caller must park them.
 func (s *State) PutBack(entries []Entry) (parked []Entry) {
 	for _, e := range entries {
 		if s.exhausted(&e) {
@@ -234,7 +239,7 @@ func (s *State) PutBack(entries []Entry) (parked []Entry) {
 	return parked
 }
 
-// Mark returns the position up to which everything is done or parked.
+// Mark returns the position up to which all events are done or parked.
 func (s *State) Mark() mainstem.Position {
 	if len(s.Entries) == 0 {
 		return s.Read
@@ -242,7 +247,7 @@ func (s *State) Mark() mainstem.Position {
 	return min(s.Read, s.Entries[0].Position-1)
 }
 
-// Counts returns how many entries are with consumers, and how many wait.
+// Counts returns how many entries are claimed, and how many wait.
 func (s *State) Counts() (claimed, waiting int) {
 	for i := range s.Entries {
 		if s.Entries[i].Consumer != "" {

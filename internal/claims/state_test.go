@@ -12,8 +12,8 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// TestClaimsByRandom runs random programs of consumers on the state of a subscription, and
-// compares what is done with a model that knows each event.
+// TestClaimsByRandom runs random programs of consumers on the state of a subscription, and compares
+// the results with a model that has each event.
 func TestClaimsByRandom(t *testing.T) {
 	for seed := range uint64(300) {
 		p := claimProgram{t: t, r: rand.New(rand.NewPCG(seed, 1)), done: map[mainstem.Position]bool{}, parked: map[mainstem.Position]bool{}, now: time.Unix(1_700_000_000, 0)}
@@ -135,8 +135,7 @@ func (p *claimProgram) check() {
 	}
 }
 
-// FuzzTokens: whatever consumers send is refused or understood, and means the same when it is
-// written again.
+// FuzzTokens checks that any text is either refused or parsed to a token with the same meaning.
 func FuzzTokens(f *testing.F) {
 	for _, seed := range []string{"1-2-3", "", "-", "18446744073709551615-1-1", "1-2-99999999999"} {
 		f.Add(seed)
