@@ -10,56 +10,56 @@ import (
 	"github.com/mainstemdev/mainstem/internal/wake"
 )
 
-// DefaultLinger is how long the follower of a [Hub] goes on without a waiter: a consumer
-// that is busy with the records that it got comes back.
+// DefaultLinger is how long the follower of a [Hub] continues without a waiter: a consumer that is
+// busy with its records will wait again soon.
 const DefaultLinger = 5 * time.Second
 
-// Hub wakes waiters of type W when records of one space are committed, each for the keys
-// of type K that it waits for. It is ready when the fields that say so are set; they are
-// not changed while a follower runs.
+// Hub wakes waiters of type W when records of one space are committed, each for the keys of type K
+// that it waits for. Log, Space, Ctx, Start, Record, Signal and Ended must be set. Fields are not
+// changed while a follower runs.
 //
-// Lock order: Hub.mu, then the locks that Start and Ended take, or that of the waiters,
-// then those that Signal takes.
+// Lock order: Hub.mu; then the locks that Start and Ended take, or the lock of waiters; then the
+// locks that Signal takes.
 type Hub[K, W comparable] struct {
 	Log    mainstem.Log
 	Space  string
-	Ctx    context.Context // ends with the owner
+	Ctx    context.Context // ends when the owner closes
 	Linger time.Duration   // default [DefaultLinger]
-	// Once makes the end of the follower that of the hub: the owner makes another hub.
+	// Once retires the hub when its follower ends: the owner then makes another hub.
 	Once bool
 
-	// Start runs follow in a goroutine that the owner waits for, after it has ended Ctx.
-	// It fails when the owner is closed.
+	// Start runs follow in a goroutine. When the owner closes, it ends Ctx and waits for the
+	// goroutine. Start fails if the owner is closed.
 	Start func(follow func()) error
-	// Record is called with each record of the space, as by [Feed]. It calls Wake.
+	// Record is called with each record of the space, as by [Feed]. It must call Wake.
 	Record func(*mainstem.Record)
-	// Signal wakes w because of k. It may neither block nor call the hub.
+	// Signal wakes w because of k. It must neither block nor call the hub.
 	Signal func(k K, w W)
-	// Failed is called after an error of the log that passes, see [Feed]. It may be nil.
+	// Failed is called after a transient error of the log; see [Feed]. It may be nil.
 	Failed func(error)
-	// Ended is called when a follower has ended, before the waiters that are left are
-	// woken. The error is that of Feed, or nil if nobody waited or Retire was called. It
-	// may not call the hub.
+	// Ended is called when a follower has ended, before the remaining waiters are woken. The error
+	// is that of Feed, or nil after Retire or a time without waiters. It must not call the hub.
 	Ended func(error)
 
-	// waiters changes under mu only.
-	// Invariant: while it has one, a follower runs; unless the log or the owner was closed,
-	// or Retire called: then every waiter has been woken since.
+	// waiters changes under mu only. Invariant: while it has a waiter, a follower runs. If the
+	// follower has ended nevertheless, because the log or the owner was closed or by Retire, every
+	// waiter was woken after that.
 	waiters wake.Set[K, W]
 
 	mu struct {
 		sync.Mutex
-		follower context.Context    // of the follower; nil when none runs
+		follower context.Context    // of the running follower; nil if none runs
 		stop     context.CancelFunc // ends follower
-		// idle calls quit. It was last set when the last waiter was removed, and is not
-		// stopped when one is added.
+		// idle calls quit. It is set when the last waiter is removed, and is not stopped when one
+		// is added.
 		idle    *time.Timer
-		retired bool // Invariant: then follower is nil, and stays so
+		retired bool // Invariant: if it is set, follower is nil, and none starts any more
 	}
 }
 
-// Add adds a waiter for keys, as [wake.Set.Add] does: it is woken by what is committed
-// after Add has returned. ok is false if the hub was retired.
+// Add adds a waiter for keys, as [wake.Set.Add] does. The waiter is woken for records that are
+// committed after Add has returned. ok is false if the hub is retired. The error is that of Start,
+// or of the log when a follower must be started.
 func (h *Hub[K, W]) Add(ctx context.Context, w W, keys []K) (ok bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,8 +75,9 @@ func (h *Hub[K, W]) Add(ctx context.Context, w W, keys []K) (ok bool, err error)
 	return true, nil
 }
 
-// startLocked starts a follower behind the head of the log. The caller of Add looks at the
-// records after this: the follower meets all that it does not find there.
+// startLocked starts a follower after the head of the log. A caller of Add reads the records that
+// it waits for after Add has returned: records up to the head are found by that read, later ones by
+// the follower.
 func (h *Hub[K, W]) startLocked(ctx context.Context) error {
 	head, err := h.Log.Head(ctx)
 	if err != nil {
@@ -113,7 +114,7 @@ func (h *Hub[K, W]) Wake(k K, signal func(W)) { h.waiters.Wake(k, signal) }
 // WakeAll wakes each waiter for each of its keys.
 func (h *Hub[K, W]) WakeAll() { h.waiters.WakeAll(h.Signal) }
 
-// Retire ends the follower and the hub, and wakes all. Retiring twice is allowed.
+// Retire ends the follower, retires the hub and wakes all waiters. It may be called again.
 func (h *Hub[K, W]) Retire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +122,7 @@ func (h *Hub[K, W]) Retire() {
 	h.endLocked(nil)
 }
 
-// quit ends the follower unless there is a waiter again.
+// quit ends the follower if there is no waiter.
 func (h *Hub[K, W]) quit() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,7 +131,7 @@ func (h *Hub[K, W]) quit() {
 	}
 }
 
-// follow runs until ctx ends or the log is closed.
+// follow is the follower. It runs until ctx ends or the log is closed.
 func (h *Hub[K, W]) follow(ctx context.Context, after mainstem.Position) {
 	err := Feed(ctx, h.Log, mainstem.Filter{Spaces: []string{h.Space}, After: after}, func(rec *mainstem.Record) bool {
 		h.Record(rec)
@@ -143,7 +144,7 @@ func (h *Hub[K, W]) follow(ctx context.Context, after mainstem.Position) {
 	}
 }
 
-// endLocked ends the follower, if one runs, and wakes all that are left.
+// endLocked ends the follower, if one runs, and wakes all waiters.
 func (h *Hub[K, W]) endLocked(err error) {
 	if h.mu.follower != nil {
 		h.mu.stop()
