@@ -1,29 +1,35 @@
 package actor
 
-// bounded is the user part of a mailbox with a limit. The owner's mutex guards
-// it. Readers take one message at a time, so the limit holds exactly.
+// bounded is the User part of a mailbox with a limit: a ring of envelopes, and, with the policy
+// Block, the senders that wait for room. The mutex of the actor guards it. The reader takes one
+// envelope at a time, so that at no time more messages wait than the limit allows.
 //
-// Invariant: senders wait only while the mailbox is full.
+// Tasks (functions of timers, answers to AskThen, a Drain) count like messages but are never
+// refused: they go into the ring even if it is full, and n may exceed limit then.
+//
+// Invariant: waiting is empty unless n >= limit. So a message that arrives never overtakes a sender
+// that waits.
 type bounded[M any] struct {
-	limit   int
+	limit   int           // Options.Mailbox
 	ring    []envelope[M] // len is a power of two, or 0
 	first   int           // index of the oldest
-	n       int           // how many are in the ring
+	n       int           // how many envelopes are in the ring
 	waiting []*sender[M]  // in order of arrival
 }
 
 // sender is a Send that waits for room.
 type sender[M any] struct {
 	e    envelope[M]
-	done chan error // closed when e is in the mailbox; gets ErrStopped if the actor ended first
-	gone bool       // nobody reads done: e came from another node
+	done chan error // of capacity 1: closed when e is in the ring, or gets ErrStopped
+	gone bool       // nobody reads done: e came from another node, whose transport did not wait
 }
 
+// leastRing is the length of the first ring.
 const leastRing = 4
 
 func (b *bounded[M]) full() bool { return b.n >= b.limit }
 
-// push appends e whatever the limit says.
+// push appends e, even if the mailbox is full. The ring doubles when it has no slot left.
 func (b *bounded[M]) push(e envelope[M]) {
 	if b.n == len(b.ring) {
 		ring := make([]envelope[M], max(leastRing, 2*len(b.ring)))
@@ -35,7 +41,8 @@ func (b *bounded[M]) push(e envelope[M]) {
 	b.n++
 }
 
-// pop removes the oldest and lets the first waiting sender in.
+// pop removes the oldest envelope. If there is room then, the envelope of the sender that has waited
+// longest takes it.
 func (b *bounded[M]) pop() (envelope[M], bool) {
 	if b.n == 0 {
 		return envelope[M]{}, false
@@ -52,8 +59,8 @@ func (b *bounded[M]) pop() (envelope[M], bool) {
 	return e, true
 }
 
-// leave removes a sender that does not want to wait any longer, and reports
-// whether it was still waiting.
+// leave removes a sender that has stopped waiting. It returns false if the sender was not in waiting
+// any more: then done has been closed or has got an error.
 func (b *bounded[M]) leave(s *sender[M]) bool {
 	for i, w := range b.waiting {
 		if w == s {

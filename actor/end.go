@@ -7,10 +7,27 @@ import (
 	"time"
 )
 
-// end ends the incarnation of the actor that the calling goroutine has. The children end
-// first, then the Stop method is called, then links and monitors are notified. A
-// supervised actor is suspended until its supervisor restarts or finalizes it; any other
-// is terminated.
+// An incarnation ends in these steps. The goroutine that has the actor takes them; see state.go for
+// the phases.
+//
+//  1. The phase becomes ending (closing after the passivation of an unsupervised actor), and the
+//     Done channel closes.
+//  2. The children end; those that do not within their Grace are left behind (abandon).
+//  3. Become is undone, and the Stop method is called, unless the reason is Killed.
+//  4. The question of the message that was being handled fails with ErrNoReply; the observer is
+//     called, and a crash is logged.
+//  5. part takes links and monitors from the actor; the phase becomes suspended or ended.
+//
+// The last steps differ. An unsupervised actor is terminated: its names become free and its mailbox
+// becomes dead letters (6), then links and monitors are notified (7), then it leaves its parent and
+// the channel ended closes (8). Step 6 is before 7 so that the function of a monitor can register
+// the name again.
+//
+// A supervised actor notifies links and monitors (6), reports to its supervisor (7), and closes the
+// channel ended (8). It is suspended from step 5 on, so a supervisor that restarts its siblings may
+// restart it before 8: what steps 6 to 8 need is in last, not in the actor.
+
+// end ends the incarnation of the actor, which the calling goroutine has.
 func (p *process[M]) end(reason error) {
 	p.mu.Lock()
 	drained := p.state.phase == phaseDraining
@@ -47,13 +64,13 @@ func (p *process[M]) end(reason error) {
 		}
 		return
 	}
-	p.terminate(onTerminate, reason) // before monitors are called, which may register its name anew
+	p.terminate(onTerminate, reason)
 	p.tell(&last, reason)
 	p.finish()
 }
 
-// judge reports whether an actor failed. A reason whose methods panic, such as a
-// nil pointer in an error, would do so wherever it is looked at: it becomes that panic.
+// judge returns the reason and whether it is a crash (see IsCrash). A reason whose methods panic,
+// such as a nil pointer in an error, is replaced by a PanicError, so that later uses of it are safe.
 func judge(reason error) (safe error, crash bool) {
 	if err := guard(func() error { crash = IsCrash(reason); _ = reason.Error(); return nil }); err != nil {
 		return err, true
@@ -61,9 +78,9 @@ func judge(reason error) (safe error, crash bool) {
 	return reason, crash
 }
 
-// part takes from the actor the links and monitors of the incarnation that ends, to be
-// notified by the caller. A supervised actor is suspended from then on: its
-// supervisor may restart it at any time.
+// part takes links, monitors and the other extras of the incarnation from the actor and returns
+// them in last, for the caller to notify. inc is the number of the incarnation that has ended. A
+// supervised actor is suspended when part returns: its supervisor may restart it at any time.
 func (p *process[M]) part(reason error) (last coreExtras, inc uint32, suspended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,8 +98,7 @@ func (p *process[M]) part(reason error) (last coreExtras, inc uint32, suspended 
 	return last, inc, suspended
 }
 
-// finish removes a dead actor from its parent and wakes the goroutines that wait for
-// its end.
+// finish removes a dead actor from its parent and wakes the goroutines that wait for its end.
 func (p *process[M]) finish() {
 	p.mu.Lock()
 	p.state.step(onFinish)
@@ -94,8 +110,8 @@ func (p *process[M]) finish() {
 	}
 }
 
-// callStop calls the Stop method of the actor, if it has one. If that panics, it
-// is the new reason.
+// callStop calls the Stop method of the actor, if it has one, and returns reason, or the panic of
+// the Stop method.
 func (p *process[M]) callStop(reason error) (outcome error) {
 	s, ok := p.act.(Stopper[M])
 	if !ok {
@@ -107,8 +123,8 @@ func (p *process[M]) callStop(reason error) (outcome error) {
 	})
 }
 
-// guard calls f and turns a panic into an error. A Goexit inside f ends the
-// goroutine: f runs in one of its own.
+// guard calls f and returns its error; a panic becomes a PanicError. runtime.Goexit inside of f ends
+// the calling goroutine: guard does not return then.
 func guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -124,7 +140,9 @@ func guard(f func() error) (err error) {
 	return err
 }
 
-// endChildren stops all children, the newest first, and waits for them.
+// endChildren stops all children and waits for each as long as its Grace allows. The children of a
+// supervisor that is not Dynamic stop one after another, the newest first, as in OTP. All others are
+// asked to end at once, the newest first.
 func (p *process[M]) endChildren(drain bool) {
 	p.mu.Lock()
 	none := p.lastChild == nil
@@ -149,7 +167,7 @@ func (p *process[M]) endChildren(drain bool) {
 	}
 }
 
-// conclude stops c for good and waits for it.
+// conclude stops c for good and waits for it as long as its Grace allows.
 func (c *core) conclude(drain bool) {
 	c.requestEnd(Shutdown, drain)
 	if c.awaitEnd() {
@@ -157,7 +175,8 @@ func (c *core) conclude(drain bool) {
 	}
 }
 
-// requestEnd asks c to end. With drain it handles the messages in its mailbox first.
+// requestEnd asks c to end with reason, before any other message, or, with drain, after the User
+// messages that are in its mailbox now. It does not wait.
 func (c *core) requestEnd(reason error, drain bool) {
 	if drain && c.ops.post(User, &extra{task: func() error {
 		c.mu.Lock()
@@ -170,8 +189,8 @@ func (c *core) requestEnd(reason error, drain bool) {
 	c.ops.signal(signal{kind: stopSignal, reason: reason})
 }
 
-// awaitEnd waits until the incarnation of c has ended. If it has not when its
-// grace is over, it is left behind, and awaitEnd returns false.
+// awaitEnd waits until the incarnation of c has ended. If its Grace is over before that, awaitEnd
+// leaves c behind and returns false.
 func (c *core) awaitEnd() bool {
 	ended := c.ending()
 	if ended == nil {
@@ -193,7 +212,9 @@ func (c *core) awaitEnd() bool {
 	}
 }
 
-// tell reports the end to linked and monitoring actors.
+// tell notifies links and monitors of the end: linked actors of this node, then those of other
+// nodes, then monitors. It also removes the monitors that the incarnation had set. Nothing of it
+// waits for another actor, but Transport.Exit may wait for a connection.
 func (p *process[M]) tell(last *coreExtras, reason error) {
 	for other := range last.links {
 		other.mu.Lock()
@@ -218,16 +239,18 @@ func (p *process[M]) tell(last *coreExtras, reason error) {
 	}
 }
 
+// finalize ends a suspended actor for good; see ops. Links and monitors were notified when its
+// incarnation ended.
 func (p *process[M]) finalize(reason error) {
 	if p.terminate(onFinalize, reason) {
 		p.finish()
 	}
 }
 
-// terminate closes the mailbox of an actor whose incarnation has ended and makes
-// dead letters of the messages in it. It does nothing and returns false if the actor
-// is in a phase that does not allow e, which is terminate or finalize: it has been
-// terminated, or it still runs and will do so itself.
+// terminate closes the mailbox of an actor whose incarnation has ended, frees its names and its
+// number, and makes dead letters of the messages in the mailbox. e is onTerminate from the goroutine
+// that has the actor, or onFinalize from the supervisor. If the phase does not allow e, terminate
+// does nothing and returns false: the actor was terminated before, or it runs and terminates itself.
 func (p *process[M]) terminate(e lifeEvent, reason error) bool {
 	p.mu.Lock()
 	if !p.state.can(e) {
@@ -236,7 +259,7 @@ func (p *process[M]) terminate(e lifeEvent, reason error) bool {
 	}
 	p.state.step(e)
 	left := p.emptyLocked()
-	names := p.more().names // kept, for messages about the dead
+	names := p.more().names // not cleared: addresses in reports still have the name
 	p.coreExtras.reason = reason
 	p.act, p.fresh, p.own = nil, nil, nil
 	p.mu.Unlock()
@@ -248,8 +271,9 @@ func (p *process[M]) terminate(e lifeEvent, reason error) bool {
 	return true
 }
 
-// emptyLocked removes and returns all messages in the mailbox, oldest first, and
-// fails the senders that wait.
+// emptyLocked removes all envelopes from the mailbox and returns them in the order in which they
+// would have been handled, the stashed ones among them. Senders that wait for room get ErrStopped.
+// Signals are dropped. The caller holds p.mu.
 func (p *process[M]) emptyLocked() []envelope[M] {
 	var left []envelope[M]
 	if x := p.express; x != nil {
@@ -290,7 +314,8 @@ func (p *process[M]) emptyLocked() []envelope[M] {
 	return left
 }
 
-// refuse makes a dead letter of a message that cannot be handled.
+// refuse makes a dead letter of an envelope that cannot be handled and returns an error with the
+// cause. A task is dropped without a dead letter.
 func (p *process[M]) refuse(e envelope[M], cause error) error {
 	if e.x != nil && e.x.task != nil {
 		return cause
@@ -298,8 +323,8 @@ func (p *process[M]) refuse(e envelope[M], cause error) error {
 	return unplaced(p.node, p.address(), e, cause)
 }
 
-// unplaced makes a dead letter of a message that came into no mailbox, on node n,
-// if that is known.
+// unplaced makes a dead letter of a message on node n, unless n is nil, fails the question that it
+// asks, and returns an error with the cause, for the sender.
 func unplaced[M any](n *Node, to Address, e envelope[M], cause error) error {
 	if e.x != nil && e.x.asked != nil {
 		e.x.asked.abandon(e.x.ticket, to, cause)
@@ -310,8 +335,8 @@ func unplaced[M any](n *Node, to Address, e envelope[M], cause error) error {
 	return fault("send to", to, cause)
 }
 
-// overflow applies the mailbox's policy to a message that finds it full. The
-// caller holds p.mu; overflow unlocks it.
+// overflow applies the overflow policy to a message that finds the mailbox full, or others waiting
+// for room. The caller holds p.mu; overflow unlocks it.
 func (p *process[M]) overflow(ctx context.Context, e envelope[M]) error {
 	b := p.bounded
 	switch p.set.Overflow {
@@ -335,11 +360,14 @@ func (p *process[M]) overflow(ctx context.Context, e envelope[M]) error {
 	return p.refuse(e, ErrMailboxFull)
 }
 
-// await waits for room in a bounded mailbox. The caller holds p.mu; await unlocks it.
+// await waits for room in a bounded mailbox (the policy Block). The caller holds p.mu; await unlocks
+// it. It does not wait, and refuses e, if ctx is nil or that of the actor itself. For a transport
+// (see Inbound.Arriving) it returns at once with e in the list of those that wait, unless that list
+// has maxArrivals entries already.
 func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 	own, inside := ctx.(*Context[M])
 	if inside && own.self == p || ctx == nil {
-		p.mu.Unlock() // waiting for itself, it would never return
+		p.mu.Unlock() // an actor that waits for itself would never return
 		return p.refuse(e, ErrMailboxFull)
 	}
 	_, far := ctx.(arriving)
@@ -369,8 +397,8 @@ func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 	return nil
 }
 
-// abandon leaves an actor behind that did not stop in time: it still runs, but
-// its names are free, and nobody waits for it.
+// abandon leaves an actor behind that did not stop in time. It still runs, but its names are free,
+// it is not supervised any more, and nobody waits for it.
 func (n *Node) abandon(c *core) {
 	report(n.log.Warn, "actor did not stop in time and is left behind", slog.String("actor", c.address().String()))
 	c.mu.Lock()

@@ -7,47 +7,57 @@ import (
 	"time"
 )
 
+// A mailbox has two parts: express, for signals and for messages above User, and, for User
+// messages, either a queue (no limit) or a bounded (Options.Mailbox).
+//
+// A queue is a chain of chunks. Senders append to the last chunk under the lock of the actor. The
+// reader takes the first chunk off the chain under the lock, even if it is not full, and reads it
+// without the lock; by then it is out of reach of senders. A chunk that was read is cleared and
+// used again: as the spare of this queue, or, if it is large, by any actor of the message type.
+
 // envelope is an element of a mailbox: a message or a task.
 //
-// Invariant: x is nil for a plain message; x.task non-nil means that m is not a
-// message: the task runs in its place.
+// Invariant: x is nil for a plain message. If x.task is not nil, m is no message, and the task runs
+// in place of Receive.
 type envelope[M any] struct {
 	m M
 	x *extra
 }
 
-// extra holds the fields that few messages need.
+// extra holds the fields that few messages need. Its fields do not change while it is in a mailbox.
 type extra struct {
-	task  func() error // runs in the actor's turn, in place of a message
-	inc   uint32       // with task: the incarnation it belongs to; 0 means any
-	trail *trail       // what observation needs, or nil
-	until time.Time    // from then on the message is dropped; zero for never
+	task  func() error // runs in the actor's turn, in place of a message; an error ends the actor
+	inc   uint32       // with task: the incarnation that it belongs to; 0 means any
+	trail *trail       // for the observer and the tracer, or nil
+	until time.Time    // after this time the message becomes a dead letter; zero means never
 
 	asked  asked         // the question that the message asks, or nil
-	ticket uint64        // which of the questions that asked stood for
-	taken  atomic.Uint64 // one more than ticket when the message has left the mailbox
+	ticket uint64        // the ticket of the question: see question
+	taken  atomic.Uint64 // ticket+1 once the message has left the mailbox
 }
 
-// asked is a question whose reply may turn out never to come.
+// asked is a question of any answer type.
 type asked interface {
+	// abandon answers the question with ErrNoReply and a cause, unless it has been answered or
+	// its ticket is another one by now. by is the actor that will not answer.
 	abandon(ticket uint64, by Address, cause error)
 }
 
-// Chunk sizes: the first chunk of a mailbox is small because there may be a
-// million idle actors; the others are large because a busy one should rarely
-// change chunks. Large chunks are shared among the actors of one message type.
+// The sizes of chunks. The first chunk of a mailbox is small because there may be a million idle
+// actors; the others are large so that a busy actor seldom takes the lock.
 const (
-	smallChunk      = 4
-	largeChunkBytes = 4096
-	leastLargeChunk = 16
+	smallChunk      = 4    // envelopes in the first chunk
+	largeChunkBytes = 4096 // bytes of a large chunk, as far as leastLargeChunk allows
+	leastLargeChunk = 16   // the least number of envelopes in a large chunk
 )
 
-// chunk is a part of a mailbox: filled once from the front, read once from the front.
+// chunk is an element of the chain: it is filled once from the front and read once from the front.
 type chunk[M any] struct {
-	slots []envelope[M] // len: how many are filled
+	slots []envelope[M] // len: how many are filled; cap: how many there can be
 	next  *chunk[M]
 }
 
+// firstChunk is a small chunk and its slots in one allocation.
 type firstChunk[M any] struct {
 	chunk[M]
 	room [smallChunk]envelope[M]
@@ -64,9 +74,9 @@ func (c *chunk[M]) small() bool { return cap(c.slots) == smallChunk }
 // typeState holds the pools that the actors of one message type on one node share.
 type typeState[M any] struct {
 	node     *Node
-	chunks   sync.Pool // of *chunk[M], large and empty
-	landings sync.Pool // of *landing[M]
-	asks     askPools
+	chunks   sync.Pool // of *chunk[M]: large ones, empty and cleared
+	landings sync.Pool // of *landing[M]: see decode
+	asks     askPools  // of questions to these actors
 }
 
 func newTypeState[M any](n *Node) *typeState[M] {
@@ -76,19 +86,22 @@ func newTypeState[M any](n *Node) *typeState[M] {
 	return b
 }
 
-// release takes back a chunk that was read to its end.
+// release puts an empty, cleared chunk into the pool if it is large.
 func (b *typeState[M]) release(c *chunk[M]) {
 	if !c.small() {
 		b.chunks.Put(c)
 	}
 }
 
-// queue is the user part of a mailbox: a chain of chunks. The owner's mutex
-// guards it. Readers take whole chunks, so a busy reader seldom meets a writer.
+// queue is the User part of a mailbox without a limit. The mutex of the actor guards it. The reader
+// takes whole chunks, so a busy reader and the senders seldom wait for one another.
+//
+// Invariants: head and tail are both nil or both not nil; no chunk of the chain is empty; n is the
+// sum of the lengths of the chunks in the chain, without the one that the reader has taken.
 type queue[M any] struct {
 	head, tail *chunk[M]
-	spare      *chunk[M] // an empty chunk for the next grow, or nil
-	n          int       // messages in the chain
+	spare      *chunk[M] // an empty, cleared chunk for the next grow, or nil
+	n          int       // envelopes in the chain, tasks included
 }
 
 func (q *queue[M]) empty() bool { return q.head == nil }
@@ -103,6 +116,8 @@ func (q *queue[M]) push(b *typeState[M], e envelope[M]) {
 	q.n++
 }
 
+// grow appends an empty chunk to the chain and returns it: the spare one, a new small one if the
+// chain is empty, or a large one of the pool.
 func (q *queue[M]) grow(b *typeState[M]) *chunk[M] {
 	c := q.spare
 	q.spare = nil
@@ -122,7 +137,7 @@ func (q *queue[M]) grow(b *typeState[M]) *chunk[M] {
 	return c
 }
 
-// take removes the first chunk.
+// take removes the first chunk and returns it, nil if the chain is empty.
 func (q *queue[M]) take() *chunk[M] {
 	c := q.head
 	if c == nil {
@@ -137,8 +152,8 @@ func (q *queue[M]) take() *chunk[M] {
 	return c
 }
 
-// giveBack keeps c, read to its end and cleared, for the next grow, or gives it
-// to the type.
+// giveBack takes back a chunk that was read to its end, and whose slots were cleared: it becomes
+// the spare one, or goes to the pool if there is one already.
 func (q *queue[M]) giveBack(b *typeState[M], c *chunk[M]) {
 	c.slots = c.slots[:0]
 	if q.spare == nil {
@@ -148,7 +163,8 @@ func (q *queue[M]) giveBack(b *typeState[M], c *chunk[M]) {
 	b.release(c)
 }
 
-// rest is called when the actor becomes idle: it keeps a small chunk at most.
+// rest is called when the actor becomes idle. A large spare chunk goes to the pool, so that an idle
+// actor keeps a small one at most.
 func (q *queue[M]) rest(b *typeState[M]) {
 	if q.spare != nil && !q.spare.small() {
 		b.release(q.spare)
@@ -156,12 +172,12 @@ func (q *queue[M]) rest(b *typeState[M]) {
 	}
 }
 
-// express is the part of a mailbox that goes before user messages. Most actors
-// have none at most times. The owner's mutex guards it.
+// express is the part of a mailbox that is handled before User messages. The mutex of the actor
+// guards it. It exists only while something is in it.
 type express[M any] struct {
-	signals []signal // exits and requests to end, which go before all messages
-	urgent  []envelope[M]
-	system  []envelope[M]
+	signals []signal      // handled first, in their order
+	urgent  []envelope[M] // handled when there are no signals
+	system  []envelope[M] // handled when there are no signals and no Urgent messages
 }
 
 func (x *express[M]) push(p Priority, e envelope[M]) {
@@ -180,7 +196,8 @@ func (x *express[M]) pop() (envelope[M], bool) {
 	return shift(&x.system)
 }
 
-// shift removes the first element of a queue in a slice.
+// shift removes the first element of *q and returns it, false if *q is empty. It clears the slot,
+// so that the slice keeps nothing alive.
 func shift[T any](q *[]T) (T, bool) {
 	var zero T
 	if len(*q) == 0 {

@@ -8,41 +8,65 @@ import (
 
 // process is an actor of message type M: its core, its mailbox, and its loop.
 //
-// While it is idle, no goroutine belongs to it. The first message into an empty
-// mailbox starts one, which runs until the mailbox is empty again. So at most one
-// goroutine has an actor at a time (see state.go), and an actor that blocks in its
-// Receive method blocks no other.
+// While it is idle, no goroutine belongs to it. The first message into an empty mailbox starts
+// one, which runs until the mailbox is empty again. So at most one goroutine has an actor at a
+// time (see state.go), and an actor that blocks in its Receive method blocks no other. The
+// exception are actors that an Event or a Group has woken: they share goroutines (see spread.go).
+//
+// The loop takes, in this order:
+//
+//  1. the reason of Context.Stop, which ends the incarnation
+//  2. signals: exits, requests to end, and reports of children
+//  3. Urgent messages, then System messages
+//  4. User messages: first those that were unstashed, then cur, queue or bounded
+//
+// A sender appends to queue under core.mu. The reader takes a whole chunk under core.mu, cur, and
+// then reads its envelopes without a lock. So the lock is taken once for many messages, and the
+// flag expressed is what makes the reader notice 1 to 3 between two messages of a chunk.
+//
+// Invariants:
+//   - expressed is true whenever express holds anything or halt is set.
+//   - A process uses either queue and cur, or bounded.
+//   - The actor becomes idle only under core.mu, with nothing unread in queue, cur, bounded and
+//     own.front, and expressed false. So a sender that has put an envelope either finds the actor
+//     idle and wakes it, or the goroutine that has the actor finds the envelope.
 type process[M any] struct {
 	core
-	queue   queue[M]    // user messages without a limit; core.mu guards it
-	bounded *bounded[M] // user messages with a limit, else nil; core.mu guards what it points to
-	express *express[M] // messages and signals that go first, or nil; core.mu guards it
-	read    uint64      // messages that have left the mailbox, besides those of cur; core.mu guards it
+	queue   queue[M]    // User messages that have no limit; core.mu guards it
+	bounded *bounded[M] // User messages that have a limit, else nil; core.mu guards what it points to
+	express *express[M] // signals, Urgent and System messages, or nil; core.mu guards it
+	read    uint64      // envelopes that have left the mailbox, besides those of cur; core.mu guards it
 
-	// The fields below belong to the goroutine that has the actor.
-	expressed atomic.Bool   // something may be in express, or halt is set
-	at        atomic.Uint32 // how far cur is read; only the owner writes it
-	cur       *chunk[M]     // the chunk being read; core.mu guards the pointer
-	act       Actor[M]
-	halt      error  // set by Context.Stop
-	asking    asked  // the question of the message being handled
-	ticket    uint64 // with asking
-	own       *own[M]
+	// expressed is set under core.mu by those who put something into express, and by
+	// Context.Stop. Only the goroutine that has the actor clears it, under core.mu.
+	expressed atomic.Bool
 
-	trace atomic.Pointer[context.Context] // of the message being handled, with a Tracer
+	// The goroutine that has the actor writes the fields below. Others may read at without a
+	// lock, and cur and act under core.mu, under which these two are written.
+	at     atomic.Uint32 // how many envelopes of cur have been read
+	cur    *chunk[M]     // the chunk that is being read, or nil
+	act    Actor[M]      // the value that gets messages; nil when the actor is dead
+	halt   error         // the reason that Context.Stop was given, or nil
+	asking asked         // the question of the present message; nil if it asks none, or was passed on
+	ticket uint64        // the ticket of asking
+	own    *own[M]       // nil for most actors
 
+	trace atomic.Pointer[context.Context] // with a Tracer: the context of the present message, else nil
+
+	// The fields below do not change once others can reach the actor, except for fresh, which
+	// terminate clears, and start, which core.mu guards.
 	ctx       Context[M]
 	typeState *typeState[M]
 	set       *settings
-	fresh     func() Actor[M] // makes the value of an incarnation; nil if it cannot be restarted
-	start     func()          // see starter; made once: a go statement with an argument allocates
+	fresh     func() Actor[M] // makes the value of an incarnation; nil if the actor cannot be restarted
+	start     func()          // see starter; made once, since a go statement with an argument allocates
 }
 
-// own holds fields that belong to the actor's goroutine and that few actors need.
+// own holds fields that belong to the goroutine that has the actor and that few actors need.
 type own[M any] struct {
-	front []envelope[M] // unstashed messages, which go before the queue
-	stash []envelope[M]
-	plain Actor[M] // the value of act before Become
+	front []envelope[M] // unstashed messages: they are handled before those of the queue
+	stash []envelope[M] // in the order of the calls of Context.Stash
+	plain Actor[M]      // the value that the incarnation began with, while Become has replaced it
 }
 
 func (p *process[M]) extras() *own[M] {
@@ -52,7 +76,8 @@ func (p *process[M]) extras() *own[M] {
 	return p.own
 }
 
-// put places an envelope in the mailbox and starts the actor if it is idle.
+// put places an envelope in the mailbox and starts the actor if it is idle. An envelope that finds
+// the mailbox closed or full becomes a dead letter, or is treated as the overflow policy says.
 func (p *process[M]) put(ctx context.Context, prio Priority, e envelope[M]) error {
 	p.mu.Lock()
 	if !p.state.open() {
@@ -73,8 +98,8 @@ func (p *process[M]) put(ctx context.Context, prio Priority, e envelope[M]) erro
 	return nil
 }
 
-// priorityQueue returns the express part of the mailbox. The caller holds p.mu and
-// puts something into it.
+// priorityQueue returns the express part of the mailbox. The caller holds p.mu and puts something
+// into it before it unlocks.
 func (p *process[M]) priorityQueue() *express[M] {
 	if p.express == nil {
 		p.express = new(express[M])
@@ -83,7 +108,7 @@ func (p *process[M]) priorityQueue() *express[M] {
 	return p.express
 }
 
-// wake unlocks p.mu and starts the actor if it is alive and idle.
+// wake unlocks p.mu and starts a goroutine for the actor if it is idle.
 func (p *process[M]) wake() {
 	woken := p.state.phase == phaseIdle
 	if woken {
@@ -98,16 +123,15 @@ func (p *process[M]) wake() {
 	}
 }
 
-// starter returns the function with which a goroutine that runs r begins. It is no
-// method of process because the runtime reads that function's name whenever a goroutine starts and
-// ends, and names of methods of generic types are very long: 4 % of an Ask.
+// starter returns the function that a goroutine runs for r. It is no method of process because the
+// Go runtime reads the name of that function when a goroutine starts and ends, and the names of
+// methods of generic types are very long: reading them took 4 % of an Ask.
 func starter(r runnable) func() {
 	return func() { r.run() }
 }
 
-// claim takes an idle actor to running: the caller lets a goroutine run it. It fetches
-// the first chunk, for which the goroutine would have to lock the mailbox. The caller
-// holds p.mu.
+// claim makes an idle actor running. The caller holds p.mu and has a goroutine run the actor. claim
+// takes the first chunk already, so that this goroutine need not lock the mailbox for it.
 func (p *process[M]) claim() {
 	p.state.step(onWake)
 	if p.cur == nil {
@@ -115,6 +139,8 @@ func (p *process[M]) claim() {
 	}
 }
 
+// signal queues s and closes the Done channel if s will end the actor. An exit with the reason
+// Normal, and any exit while the actor traps exits, does not.
 func (p *process[M]) signal(s signal) {
 	p.mu.Lock()
 	if !p.state.alive() {
@@ -129,7 +155,7 @@ func (p *process[M]) signal(s signal) {
 	p.wake()
 }
 
-// cancelLocked closes the Done channel of the actor's context.
+// cancelLocked closes the Done channel of the actor's context. The caller holds c.mu.
 func (c *core) cancelLocked() {
 	r := c.more()
 	if !r.closed && r.done != nil {
@@ -138,6 +164,8 @@ func (c *core) cancelLocked() {
 	r.closed = true
 }
 
+// post: see ops. A task that belongs to no incarnation (inc 0) is taken also while the actor is
+// ending: the next incarnation runs it, or it is dropped.
 func (p *process[M]) post(prio Priority, x *extra) bool {
 	p.mu.Lock()
 	if !p.state.alive() && (p.state.phase != phaseEnding || x.inc != 0) || x.inc != 0 && x.inc != p.inc {
@@ -157,16 +185,16 @@ func (p *process[M]) post(prio Priority, x *extra) bool {
 	return true
 }
 
-// run is the actor's goroutine. It returns when the mailbox is empty or the incarnation
-// has ended; from then on the goroutine must not touch the actor.
+// run handles messages until the mailbox is empty or the incarnation has ended. When it has
+// returned, the calling goroutine no longer has the actor and must not touch it.
 func (p *process[M]) run() {
 	if reason := p.work(); reason != nil {
 		p.end(reason)
 	}
 }
 
-// work handles messages until there are none, and returns nil, or until the
-// incarnation must end, and returns the reason.
+// work handles messages. It returns nil when the mailbox is empty, and the exit reason when the
+// incarnation must end. A panic in a function of the actor is such a reason.
 func (p *process[M]) work() (reason error) {
 	returned := false
 	defer func() {
@@ -179,6 +207,7 @@ func (p *process[M]) work() (reason error) {
 	return reason
 }
 
+// loop is work without the recovery from panics.
 func (p *process[M]) loop() error {
 	for {
 		if p.expressed.Load() {
@@ -197,8 +226,8 @@ func (p *process[M]) loop() error {
 	}
 }
 
-// rescue turns a panic into a reason. If runtime.Goexit is ending the goroutine, another
-// goroutine ends the incarnation.
+// rescue returns the exit reason for a panic with the value v. If v is nil, runtime.Goexit is
+// ending the goroutine, and rescue starts another one that ends the incarnation with Exited.
 func (p *process[M]) rescue(v any) error {
 	if v == nil {
 		go p.end(Exited)
@@ -207,8 +236,8 @@ func (p *process[M]) rescue(v any) error {
 	return &PanicError{Value: v, Stack: debug.Stack()}
 }
 
-// next removes the next user message. If there is none, the actor has become
-// idle: its goroutine must not touch it any more.
+// next removes the next user message. If it returns false, the actor has become idle, and the
+// calling goroutine must not touch it any more.
 func (p *process[M]) next() (envelope[M], bool) {
 	for {
 		if p.own != nil {
@@ -231,8 +260,9 @@ func (p *process[M]) next() (envelope[M], bool) {
 	}
 }
 
-// refill fetches the next chunk (again), a message of a bounded mailbox (ok), or
-// makes the actor idle (neither).
+// refill is called when cur and own.front are empty. It takes the next chunk from the queue and
+// returns again, removes a message from a bounded mailbox and returns it with ok, or makes the
+// actor idle and returns neither.
 func (p *process[M]) refill() (e envelope[M], ok, again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -252,7 +282,8 @@ func (p *process[M]) refill() (e envelope[M], ok, again bool) {
 		}
 	}
 	if p.expressed.Load() {
-		// It was put there after the loop tested the flag; an empty task makes the loop test it again.
+		// It was set after the loop tested it. An envelope without a task or a message makes the
+		// loop test it again.
 		return envelope[M]{x: &extra{}}, true, false
 	}
 	p.queue.rest(p.typeState)
@@ -263,7 +294,8 @@ func (p *process[M]) refill() (e envelope[M], ok, again bool) {
 	return e, false, false
 }
 
-// handle runs one message or task, and returns the reason to end for, if any.
+// handle handles one message or runs one task. It returns the exit reason if the incarnation must
+// end, else nil.
 func (p *process[M]) handle(e envelope[M]) error {
 	if e.x != nil {
 		return p.handleExtra(e)
@@ -271,6 +303,9 @@ func (p *process[M]) handle(e envelope[M]) error {
 	return p.act.Receive(&p.ctx, e.m)
 }
 
+// handleExtra is handle for a task, a message that asks a question, or a message that is observed.
+// A task of an incarnation that has ended is dropped, and a question after its deadline becomes a
+// dead letter. After an error p.asking stays set: end fails the question.
 func (p *process[M]) handleExtra(e envelope[M]) error {
 	x := e.x
 	if x.task != nil {
@@ -288,7 +323,7 @@ func (p *process[M]) handleExtra(e envelope[M]) error {
 	}
 	t := x.trail
 	p.asking, p.ticket = x.asked, x.ticket
-	x.taken.Store(p.ticket + 1) // from here on x may belong to another question
+	x.taken.Store(p.ticket + 1) // from here on x may be reused for another question: see Ask
 	var err error
 	if t != nil {
 		err = p.receive(e.m, t)
@@ -301,8 +336,8 @@ func (p *process[M]) handleExtra(e envelope[M]) error {
 	return err
 }
 
-// handleExpress handles Context.Stop, handles one signal, or one message of a
-// priority above User.
+// handleExpress returns the reason of Context.Stop, if it was called; else it handles one signal,
+// or one message of a priority above User. If there is none, it clears expressed.
 func (p *process[M]) handleExpress() error {
 	p.mu.Lock()
 	if p.halt != nil {
@@ -327,7 +362,7 @@ func (p *process[M]) handleExpress() error {
 	return nil
 }
 
-// handleSignal handles a signal.
+// handleSignal handles a signal. It returns the exit reason if the actor must end, else nil.
 func (p *process[M]) handleSignal(s signal) error {
 	switch s.kind {
 	case killSignal:

@@ -6,18 +6,21 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Spawner is what actors can be spawned from: a [Node], or the [Context] of an
-// actor, whose children they become.
+// Spawner is a [Node] or the [Context] of an actor: the parent of the actors that are spawned from
+// it. A Context may be used for that in the actor's turn only.
 type Spawner interface {
 	spawner() (*Node, *core)
 }
 
-// Spawn starts an actor. It calls the actor's Start method, if it has one, and
-// fails with its error. It costs no goroutine: an actor has one only while it
-// has messages.
+// Spawn starts an actor with the value a. If a has a Start method, the calling goroutine runs it,
+// and Spawn returns its error, as gen_server:start does. The name of o is registered before Start is
+// called. An actor has a goroutine only while it has messages, so Spawn starts none.
 //
-// The new actor is a child of s: it is stopped before s is. It fails with Closed
-// if s has stopped, Exists if the name is taken.
+// The new actor is a child of s and ends before s does. Unlike spawn_link of Erlang, that does not
+// link the two: if the child ends, its parent goes on. The actor is not restarted; see [Supervise].
+//
+// Spawn fails with Invalid if a is nil or the options do not fit, Exists if the name is taken, and
+// Closed if s has ended or is ending. It is safe for concurrent use on a Node.
 func Spawn[M any](s Spawner, a Actor[M], o *Options) (Ref[M], error) {
 	set, err := newSettings(o)
 	if err != nil {
@@ -34,7 +37,7 @@ func Spawn[M any](s Spawner, a Actor[M], o *Options) (Ref[M], error) {
 	return Ref[M]{p}, nil
 }
 
-// newProcess makes an actor that nothing refers to yet.
+// newProcess makes an actor in phase starting, which has no number and no parent yet.
 func newProcess[M any](n *Node, a Actor[M], set *settings) (*process[M], error) {
 	if a == nil {
 		return nil, invalidf("there is no actor to spawn: it is nil")
@@ -53,7 +56,9 @@ func newProcess[M any](n *Node, a Actor[M], set *settings) (*process[M], error) 
 	return p, nil
 }
 
-// hatch makes the actor known as a child of parent and starts its first incarnation.
+// hatch gives the actor its number, its name and its parent and begins its first incarnation. If
+// the name is taken or parent has ended, it takes them back. After any other error the actor has
+// ended, and is suspended if it is supervised.
 func (p *process[M]) hatch(parent *core) error {
 	n := p.node
 	n.table.add(&p.core)
@@ -70,7 +75,9 @@ func (p *process[M]) hatch(parent *core) error {
 	return p.begin()
 }
 
-// begin starts an incarnation: the calling goroutine has the actor until then.
+// begin begins an incarnation: it calls the Start method and then lets the actor handle messages.
+// The calling goroutine has the actor until begin returns. If Start fails, begin ends the
+// incarnation and returns the error.
 func (p *process[M]) begin() error {
 	if s, ok := p.act.(Starter[M]); ok {
 		if err := guard(func() error { return s.Start(&p.ctx) }); err != nil {
@@ -94,13 +101,15 @@ func (p *process[M]) begin() error {
 	return nil
 }
 
-// hasUserMessage reports whether a user message waits. The caller holds p.mu and
-// has the actor.
+// hasUserMessage reports whether a user message waits. The caller holds p.mu and has the actor.
 func (p *process[M]) hasUserMessage() bool {
 	return !p.queue.empty() || p.bounded != nil && p.bounded.n > 0 ||
 		p.cur != nil && int(p.at.Load()) < len(p.cur.slots) || p.own != nil && len(p.own.front) > 0
 }
 
+// restart begins a new incarnation of a suspended actor; see ops. The messages that waited stay in
+// the mailbox, and those that were stashed go before them, unless Options.DropMailbox makes dead
+// letters of all of them. The message during which the last incarnation failed is gone.
 func (p *process[M]) restart() error {
 	p.mu.Lock()
 	if !p.state.can(onRestart) || p.fresh == nil {
@@ -129,7 +138,7 @@ func (p *process[M]) restart() error {
 
 func (p *process[M]) grace() time.Duration { return p.set.Grace }
 
-// register gives the actor one more name.
+// register gives the actor one more name. It fails with Exists if another actor of the node has it.
 func (c *core) register(name string) error {
 	if err := validName("an actor", name); err != nil {
 		return err
@@ -144,7 +153,7 @@ func (c *core) register(name string) error {
 	return nil
 }
 
-// unregister takes a name away and reports whether c had it.
+// unregister takes a name from c and reports whether c had it.
 func (c *core) unregister(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
