@@ -5,16 +5,21 @@ import (
 	"sync"
 )
 
-// Decoded messages hold references and replies that belong to no node yet. bind
-// finds them by type and gives them to the node that got the message, so that an
-// actor treats messages of all nodes alike. How to find them is worked out once for each
-// type; types that hold none cost nothing.
+// A decoded message holds references and replies that belong to no node yet. bind walks over the
+// message and binds each of them to the node that got the message, so that an actor treats messages
+// of all nodes alike. It walks over exported fields, pointers, slices, arrays, interfaces and the
+// values of maps, not over their keys.
+//
+// The walk of a type, its binder, is built by reflection once for each node. A type that can hold
+// neither references nor replies has none, and its messages cost one look-up. The walk changes the
+// message in place and does not end if its pointers form a cycle.
 
 // bindable is implemented by pointers to references and replies.
 type bindable interface{ bind(to binding) }
 
-// binding is what references and replies are bound to: a node, and the actor that
-// got them. Its answers keep their order with its other messages. by is 0 if it is not known.
+// binding is the target of references and replies: the node that got them, and the number of the
+// actor that got them, 0 if that is not known. Answers by that actor keep their order with its other
+// messages to the same node.
 type binding struct {
 	node *Node
 	by   uint64
@@ -23,14 +28,15 @@ type binding struct {
 func (r *Ref[M]) bind(to binding)   { *r = r.On(to.node) }
 func (r *Reply[R]) bind(to binding) { *r = r.on(to.node, to.by) }
 
-// binder binds what is in an addressable value; nil: there can be nothing in it.
+// binder binds the references and replies in an addressable value. nil is the binder of a type that
+// can hold none.
 type binder func(to binding, v reflect.Value)
 
 // binders are the binders of a node by type: reflect.Type -> binder.
 type binders struct{ known sync.Map }
 
-// bind returns m with all references and replies in it bound to n, and to the actor
-// of a number.
+// bind returns m with all references and replies in it bound to n and to the actor with the number
+// by. m is copied, but not the memory that it points to, which must be the caller's own.
 func (n *Node) bind(m any, by uint64) any {
 	if m == nil {
 		return nil
@@ -46,6 +52,7 @@ func (n *Node) bind(m any, by uint64) any {
 	return v.Interface()
 }
 
+// of returns the binder of t, which it builds at the first call.
 func (bs *binders) of(t reflect.Type) binder {
 	if b, ok := bs.known.Load(t); ok {
 		return b.(binder)
@@ -57,8 +64,8 @@ func (bs *binders) of(t reflect.Type) binder {
 
 var bindableType = reflect.TypeFor[bindable]()
 
-// build makes the binder of t. A type that contains itself is looked up when
-// it is met again, at run time.
+// build makes the binder of t. within are the types that are being built. If t is one of them, it
+// contains itself: the result looks the binder up when it is called.
 func (bs *binders) build(t reflect.Type, within map[reflect.Type]bool) binder {
 	if reflect.PointerTo(t).Implements(bindableType) {
 		return func(to binding, v reflect.Value) { v.Addr().Interface().(bindable).bind(to) }

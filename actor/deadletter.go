@@ -6,28 +6,32 @@ import (
 	"time"
 )
 
-// DeadLetter is a message that nobody handled.
+// DeadLetter is a message that no actor has handled and none will. The message during which an actor
+// failed is none: the exit reason of the actor reports it.
 type DeadLetter struct {
 	To      Address
-	Message any
-	Reason  error // ErrStopped, ErrMailboxFull, ErrUnreachable, or what else prevented it, such as a *PanicError
-	Time    time.Time
+	Message any // as it was sent: it is shared with the sender and must not be changed
+	// Reason is ErrStopped, ErrMailboxFull, ErrUnreachable, context.DeadlineExceeded (nobody
+	// waits for the answer any more), or another error, such as a *PanicError.
+	Reason error
+	Time   time.Time
 }
 
-// deadLetters are those who listen, and how many there were.
+// deadLetters counts the dead letters of a node and holds its listeners.
 type deadLetters struct {
-	count     atomic.Uint64
-	listeners atomic.Int32
-	mu        sync.Mutex
+	count     atomic.Uint64 // of dead letters
+	listeners atomic.Int32  // the length of f; mu guards writes
+	mu        sync.Mutex    // guards f
 	f         map[*func(DeadLetter)]struct{}
 }
 
-// DeadLetters returns how many messages nobody handled since the node was opened.
+// DeadLetters returns the number of dead letters since the node was opened.
 func (n *Node) DeadLetters() uint64 { return n.dead.count.Load() }
 
-// OnDeadLetter calls f for every dead letter from now on, until cancel is called.
-// f runs in the goroutine that caused the dead letter and must not block. Without
-// listeners a dead letter costs a counter.
+// OnDeadLetter calls f for every dead letter of the node from now on, until cancel is called. f runs
+// in the goroutine that caused the dead letter, several at once; it must not block. A call that has
+// begun may outlast cancel. If f panics, the node logs it. Without listeners and an [Observer], a dead
+// letter costs an atomic addition.
 func (n *Node) OnDeadLetter(f func(DeadLetter)) (cancel func()) {
 	d := &n.dead
 	d.mu.Lock()
@@ -45,9 +49,9 @@ func (n *Node) OnDeadLetter(f func(DeadLetter)) (cancel func()) {
 	})
 }
 
-// SendDeadLetters sends every dead letter from now on to an actor, until cancel
-// is called. Give it a mailbox with a limit: a flood of dead letters is a flood there
-// too. A dead letter that it cannot take is counted, and not sent to it again.
+// SendDeadLetters sends every dead letter from now on to an actor, until cancel is called. The actor
+// should have a mailbox with a limit, since there may be very many. A dead letter that does not reach
+// the actor is a dead letter itself: it is counted, and is not sent again.
 func (n *Node) SendDeadLetters(to Ref[DeadLetter]) (cancel func()) {
 	return n.OnDeadLetter(func(l DeadLetter) {
 		if _, again := l.Message.(DeadLetter); !again {
@@ -56,7 +60,8 @@ func (n *Node) SendDeadLetters(to Ref[DeadLetter]) (cancel func()) {
 	})
 }
 
-// deadLetter counts a dead letter and makes it if somebody listens.
+// deadLetter counts a dead letter. If there is a listener or an observer, it calls letter to make the
+// DeadLetter and passes it to them. The caller holds no lock.
 func (n *Node) deadLetter(letter func() DeadLetter) {
 	n.dead.count.Add(1)
 	if n.dead.listeners.Load() == 0 && n.observer == nil {

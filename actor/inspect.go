@@ -8,25 +8,26 @@ import (
 	"time"
 )
 
-// Info describes an actor at one moment.
+// Info describes an actor at one moment, like process_info.
 type Info struct {
 	Address     Address
-	ID          uint64
-	Names       []string
-	Parent      Address // zero for the actors that the node itself spawned
-	Messages    string  // the message type
-	Behaviour   string  // the type of the actor's value
-	State       string  // idle, running, ending, suspended, dead
-	Incarnation int
-	Waiting     int    // messages in the mailbox
-	Handled     uint64 // messages that have left the mailbox, the one being handled included
-	Links       int    // to actors of this node and of others
-	Monitors    int    // how many monitor it
+	ID          uint64   // the actor's number on its node
+	Names       []string // in the order of registration, aliases included; the caller's
+	Parent      Address  // zero for actors that were spawned from the node
+	Messages    string   // the message type
+	Behaviour   string   // the type of the actor's value; "" if it is dead
+	State       string   // idle, running (also starting), ending, suspended (until a restart), dead
+	Incarnation int      // see Context.Incarnation; while it is suspended, that of the next
+	Waiting     int      // messages and calls in the mailbox, without those stashed or unstashed
+	Handled     uint64   // messages and calls that have left the mailbox, the present one included
+	Links       int      // to actors of this node and of others
+	Monitors    int      // monitors that others have set on it
 	Children    int
-	Reason      error // why its last incarnation ended, if it is not alive
+	Reason      error // why its last incarnation ended, if it is not alive; else nil
 }
 
-// Inspect describes the actor of an address. It fails with Closed if it is gone.
+// Inspect describes the actor of an address: by number if the address has one, else by name. It does
+// not compare Node and Start of the address. It fails with Closed if there is no such actor.
 func (n *Node) Inspect(a Address) (Info, error) {
 	c := n.find(a)
 	if c == nil {
@@ -35,9 +36,9 @@ func (n *Node) Inspect(a Address) (Info, error) {
 	return c.ops.inspect(), nil
 }
 
-// TypeOf returns the type of an actor's value, or of what [Context.Become] has put in
-// its place. There are as many as there are types in the program, so that it can
-// label metrics. It is empty if the actor is gone, or on another node.
+// TypeOf returns the type of an actor's value, or of the value that [Context.Become] has put in its
+// place. It is good as a label of metrics: there are only as many values as types in the program. It
+// is "" if the actor has ended for good, or is on another node.
 func TypeOf(a AnyRef) string {
 	if c := a.core(); c != nil {
 		return c.ops.kind()
@@ -54,7 +55,8 @@ func (p *process[M]) kind() string {
 	return reflect.TypeOf(p.act).String()
 }
 
-// find returns the actor of an address on this node, nil if there is none.
+// find returns the actor of an address on this node, nil if there is none. It does not compare Node
+// and Start of the address.
 func (n *Node) find(a Address) *core {
 	if a.ID != 0 {
 		return n.table.find(a.ID)
@@ -65,8 +67,10 @@ func (n *Node) find(a Address) *core {
 	return nil
 }
 
-// InspectState returns what an actor that is an [Inspector] shows of itself, nil
-// for any other. It waits for the actor to finish its present message, as long as ctx allows.
+// InspectState returns the map of [Inspector.Inspect] of an actor, nil if the actor is no Inspector,
+// like sys:get_state. The call has priority [Urgent]; InspectState waits for it as long as ctx allows.
+// It fails with Closed if the actor has ended or the incarnation ends first, Canceled if ctx ends
+// first. An actor must not call it for itself: it would wait until ctx ends.
 func (n *Node) InspectState(ctx context.Context, a Address) (map[string]string, error) {
 	c := n.find(a)
 	if c == nil {
@@ -87,8 +91,9 @@ func (n *Node) InspectState(ctx context.Context, a Address) (map[string]string, 
 	}
 }
 
-// Walk yields all actors with their depth below the node, from 0: each parent
-// before its children, the oldest first. Actors that come and go meanwhile may be missed.
+// Walk yields all actors with their depth in the tree, from 0: each parent before its children, and
+// siblings in the order in which they were started. It is no snapshot: an actor that starts or ends
+// meanwhile may be missing. It holds no lock while the loop body runs.
 func (n *Node) Walk() iter.Seq2[int, Info] {
 	return func(yield func(int, Info) bool) { walk(&n.root, 0, yield) }
 }
@@ -103,7 +108,7 @@ func walk(c *core, depth int, yield func(int, Info) bool) bool {
 	return true
 }
 
-// show returns what the actor shows of itself. It is called in the actor's turn.
+// show calls Inspect of an Inspector. It is called in the actor's turn.
 func (p *process[M]) show() map[string]string {
 	if i, ok := p.act.(Inspector); ok {
 		return i.Inspect()

@@ -6,32 +6,34 @@ import (
 	"time"
 )
 
-// Down says that a monitored actor has ended.
+// Down is the report of a monitor: an incarnation of the monitored actor has ended.
 type Down struct {
-	Ref    AnyRef
-	Reason error // see the reasons of this package; Missing if it was gone before
+	Ref    AnyRef // as it was passed to Monitor
+	Reason error  // the exit reason; Missing if the actor had ended before, NodeDown if its node is lost
 }
 
-// Exit says that a linked actor has ended.
+// Exit is a trapped exit: a linked actor has ended.
 type Exit struct {
 	From   Address
 	Reason error
 }
 
-// watch is one monitor.
+// watch is one monitor. It is in target.watchers, and in by.watching if an actor has set it.
 type watch struct {
-	target *core
-	by     *core // whose monitor it is; nil for Wait
-	over   atomic.Bool
-	cancel func() // of a monitor of an actor elsewhere
-	notify func(reason error)
+	target *core              // the monitored actor; nil if it is on another node or there is none
+	by     *core              // the actor that set the monitor; nil for Wait and for the runtime's own
+	over   atomic.Bool        // the monitor has been taken back, or has reported
+	cancel func()             // takes the monitor of an actor of another node back, else nil
+	notify func(reason error) // called once at most, by any goroutine, with no lock held
 }
 
-// Monitor calls f in the actor's turn, before user messages, when the other has
-// ended for any reason, with its reason; at once, with [Missing], if it has ended
-// for good. f is called once: to watch an actor that its supervisor has restarted,
-// monitor it again. A monitor ends with the actor that set it, and by cancel: once
-// that has returned in the actor's turn, f is not called.
+// Monitor calls f when an incarnation of another actor ends, whatever the exit reason. f is called in
+// the turn of c's actor, at priority [System], once; an error of f ends the actor. If the other has
+// ended before, or is ended and waits for its restart, f is called with [Missing] (noproc). To see the
+// end of the next incarnation after a restart, monitor the actor again.
+//
+// The monitor ends with the incarnation that set it, or by cancel, which is for the actor's turn: once
+// cancel has returned, f is not called.
 func (c *Context[M]) Monitor(other AnyRef, f func(Down) error) (cancel func()) {
 	p := c.self
 	w := &watch{by: &p.core}
@@ -62,7 +64,7 @@ func (c *Context[M]) Monitor(other AnyRef, f func(Down) error) (cancel func()) {
 	return w.drop
 }
 
-// begin watches target, and reports it Missing if it has ended.
+// begin sets the monitor on target. If target is nil or its incarnation has ended, it reports Missing.
 func (w *watch) begin(target *core) {
 	w.target = target
 	if target == nil {
@@ -83,7 +85,7 @@ func (w *watch) begin(target *core) {
 	target.mu.Unlock()
 }
 
-// drop ends the monitor from the side of the one who set it.
+// drop takes the monitor back on both sides.
 func (w *watch) drop() {
 	w.over.Store(true)
 	w.forget()
@@ -94,7 +96,7 @@ func (w *watch) drop() {
 	}
 }
 
-// forget removes the monitor from the watched actor.
+// forget removes the monitor from the monitored actor.
 func (w *watch) forget() {
 	w.over.Store(true)
 	if w.cancel != nil {
@@ -110,8 +112,9 @@ func (w *watch) forget() {
 	}
 }
 
-// Wait waits until an actor has ended and returns the reason; [Missing] if it had
-// ended before. It fails with Canceled when ctx ends first.
+// Wait waits until the present incarnation of an actor has ended and returns the exit reason; it
+// returns [Missing] if there is none, and NodeDown if the actor's node is lost. It fails with Canceled
+// if ctx ends first, Unavailable if no transport reaches the actor's node. Any goroutine may call it.
 func Wait(ctx context.Context, ref AnyRef) (reason, err error) {
 	done := make(chan error, 1)
 	w := &watch{notify: func(reason error) { done <- reason }}
@@ -134,10 +137,11 @@ func Wait(ctx context.Context, ref AnyRef) (reason, err error) {
 	}
 }
 
-// Link links the actor with another, both ways: when one ends for another reason
-// than [Normal], so does the other, for the same reason, unless it traps exits. If
-// the other is gone, that is an exit with [Missing]. Linking twice is linking once.
-// A link ends with either incarnation.
+// Link links the actor with another, both ways, as in Erlang: when one ends for another reason than
+// [Normal], the other ends for the same reason, unless it traps exits. An actor that ends with
+// [Killed] because of a link ends without its Stop method, too. To link to an actor that has ended,
+// is ending, or waits for its restart is an exit with [Missing] (noproc). Linking twice is linking
+// once. A link ends with either incarnation: a restarted actor has none.
 func (c *Context[M]) Link(other AnyRef) {
 	p, o := &c.self.core, other.core()
 	if o == p {
@@ -159,7 +163,8 @@ func (c *Context[M]) Link(other AnyRef) {
 	}
 }
 
-// Unlink ends the link with another. An exit that is on its way still comes.
+// Unlink ends the link with another actor. Unlike unlink of Erlang it does not take back an exit that
+// waits already: that one is still handled.
 func (c *Context[M]) Unlink(other AnyRef) {
 	p, o := &c.self.core, other.core()
 	if n := other.elsewhere(); n != nil {
@@ -176,14 +181,17 @@ func (c *Context[M]) Unlink(other AnyRef) {
 	p.removeLink(o)
 }
 
-// TrapExit turns exits of linked actors into calls of f, in the actor's turn,
-// before all messages; nil turns that off. A parent or [AnyRef] that ends the actor is never trapped.
+// TrapExit makes the actor trap exits: an exit of a linked actor, also one with [Normal], becomes a
+// call of f in the actor's turn, before all messages. An error of f ends the actor. nil turns it off,
+// and so does the end of the incarnation. Only exits of links are trapped: Stop, Drain and Kill of an
+// [AnyRef] and the end of the parent are not.
 func (c *Context[M]) TrapExit(f func(Exit) error) {
 	c.self.mu.Lock()
 	defer c.self.mu.Unlock()
 	c.self.more().trap = f
 }
 
+// addLink notes one side of a link. It returns false if c is not alive.
 func (c *core) addLink(other *core) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +214,8 @@ func (c *core) removeLink(other *core) {
 	}
 }
 
-// exited handles the exit of a linked actor.
+// exited handles the exit of a linked actor. It returns the exit reason if this actor must end, else
+// nil.
 func (p *process[M]) exited(s signal) error {
 	p.mu.Lock()
 	var trap func(Exit) error

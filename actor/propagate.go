@@ -2,18 +2,17 @@ package actor
 
 import "context"
 
-// Propagator is a [Tracer] whose traces go on at other nodes.
+// Propagator is a [Tracer] that carries traces to other nodes, too.
 type Propagator interface {
 	Tracer
-	// Inject returns the bytes of what Sent returned, nil for nothing; life ends when the
-	// node has stopped.
+	// Inject encodes the value of Sent, nil for none. life ends when the node has stopped.
 	Inject(life context.Context, carried any) []byte
-	// Extract is the inverse of Inject. The bytes come from another node: what it cannot
-	// read is nothing.
+	// Extract decodes the bytes of Inject and returns the value for Received. The bytes come from
+	// another node and are not to be trusted: for those that it cannot read it returns nil.
 	Extract(life context.Context, data []byte) (carried any)
 }
 
-// inject returns what rides on a message that leaves the node.
+// inject returns the encoded trace of a message that leaves the node, nil if there is none.
 func (n *Node) inject(ctx context.Context, to AnyRef) (data []byte) {
 	if p, ok := n.tracer.(Propagator); ok {
 		n.harmless(func() {
@@ -25,7 +24,7 @@ func (n *Node) inject(ctx context.Context, to AnyRef) (data []byte) {
 	return data
 }
 
-// extract returns what rides on a message that has come.
+// extract decodes the trace of a message that has come from another node, nil if there is none.
 func (n *Node) extract(data []byte) (carried any) {
 	if p, ok := n.tracer.(Propagator); ok && len(data) > 0 {
 		n.harmless(func() { carried = p.Extract(lifetime{n}, data) })

@@ -5,24 +5,25 @@ import (
 	"fmt"
 )
 
-// Reasons for which an actor ends, besides the errors that its methods return.
-// They keep their identity on the way to other nodes; see [ReasonName].
+// Exit reasons of this package. An actor may also end for any error that its methods return. These
+// keep their identity on the way to other nodes; see [ReasonName].
 var (
-	// Normal: the actor stopped itself, its work done.
+	// Normal: the actor stopped itself and its work is done (normal).
 	Normal error = &reason{"normal"}
-	// Shutdown: its parent or its node stopped it.
+	// Shutdown: its parent, its node or Stop of a reference ended it (shutdown).
 	Shutdown error = &reason{"shutdown"}
-	// Killed: it was ended at once; its Stop method was not called.
+	// Killed: it was ended without a call of its Stop method (killed).
 	Killed error = &reason{"killed"}
 	// Passivated: it had nothing to do for the time of [Options.Idle].
 	Passivated error = &reason{"passivated"}
-	// Missing: there is no such actor. Monitors and links of an actor that is gone report it.
+	// Missing: there is no such actor, or it had ended before (noproc). It is the reason that
+	// monitors and links report then.
 	Missing error = &reason{"no such actor"}
-	// NodeDown: the node of the actor is gone or cannot be reached.
+	// NodeDown: the node of the actor is lost or cannot be reached (noconnection).
 	NodeDown error = &reason{"node down"}
-	// Exceeded: a supervisor gave up because its children failed too often.
+	// Exceeded: a supervisor ended because its restart intensity was exceeded.
 	Exceeded error = &reason{"restarts exceeded"}
-	// Exited: the actor's goroutine ended by runtime.Goexit.
+	// Exited: runtime.Goexit ended the actor's goroutine.
 	Exited error = &reason{"goroutine exited"}
 )
 
@@ -32,8 +33,9 @@ type reason struct{ name string }
 
 func (r *reason) Error() string { return r.name }
 
-// ReasonName returns the name of the first of this package's reasons in the
-// chain of err, and false if there is none. The names cross the wire: they do not change.
+// ReasonName returns the name of the first of this package's exit reasons in the tree of err (see
+// errors.As), and false if there is none. The names are part of the protocol between nodes and do not
+// change.
 func ReasonName(err error) (string, bool) {
 	var r *reason
 	if errors.As(err, &r) {
@@ -52,13 +54,14 @@ func ParseReason(name string) (error, bool) {
 	return nil, false
 }
 
-// IsCrash reports whether an actor that ended for this reason failed: anything but
-// Normal, Shutdown and Passivated. It is what a transient child is restarted for.
+// IsCrash reports whether an exit reason means that the actor failed: it is neither Normal, Shutdown
+// nor Passivated, nor wraps one of them. A [Transient] child is restarted after a crash only.
 func IsCrash(reason error) bool {
 	return !errors.Is(reason, Normal) && !errors.Is(reason, Shutdown) && !errors.Is(reason, Passivated)
 }
 
-// PanicError is the reason of an actor that panicked.
+// PanicError is the exit reason of an actor that panicked, and the error of other functions of the
+// program that panicked in a call of the runtime.
 type PanicError struct {
 	Value any    // what was passed to panic
 	Stack []byte // the stack at the panic, as of runtime/debug.Stack

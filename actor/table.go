@@ -2,32 +2,36 @@ package actor
 
 import "sync"
 
-// table finds actors by their numbers. A number is the index of a slot and how
-// often the slot was used before:
+// table finds the actors of a node by their numbers. A number consists of the index of a slot and of
+// its generation: how often the slot was used before:
 //
 //	bits 0–31   slot, from 1
 //	bits 32–63  generation
 //
-// So looking one up hashes nothing, and the number of an actor that is gone never
-// names another until a slot was used four billion times.
+// A look-up hashes nothing, and the number of an actor that has ended does not become that of another
+// before its slot was used 2^32 times. 0 is the number of no actor.
+//
+// Invariant: t.slot(i).c, if it is not nil, has the number made of i and t.slot(i).generation.
 type table struct {
-	mu    sync.RWMutex
+	mu    sync.RWMutex // guards the fields below
 	pages []*page
-	next  uint32   // slots used so far
-	free  []uint32 // slots to use again
-	n     int
+	next  uint32   // the first slot that was never used
+	free  []uint32 // slots below next that hold no actor
+	n     int      // actors
 }
 
+// pageBits is the binary logarithm of the number of slots in a page.
 const pageBits = 10
 
 type page [1 << pageBits]tableSlot
 
-// tableSlot holds an actor, or, while it is free, the generation of its next.
+// tableSlot holds an actor or nil, and the generation of that actor or of the next one.
 type tableSlot struct {
 	c          *core
 	generation uint32
 }
 
+// slot returns slot i, counted from 0. The caller holds t.mu.
 func (t *table) slot(i uint32) *tableSlot {
 	return &t.pages[i>>pageBits][i&(1<<pageBits-1)]
 }
@@ -53,7 +57,7 @@ func (t *table) add(c *core) {
 	t.n++
 }
 
-// remove frees the number of c.
+// remove frees the slot of c. It does nothing if that was done before.
 func (t *table) remove(c *core) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +72,7 @@ func (t *table) remove(c *core) {
 	t.n--
 }
 
-// find returns the actor with a number, nil if it is gone.
+// find returns the actor with a number, nil if there is none.
 func (t *table) find(id uint64) *core {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// Timer is a message or a call that comes later, once or again and again.
+// Timer sends a message or calls a function later, once or periodically, like send_after and
+// send_interval of Erlang. It is safe for concurrent use.
 type Timer struct {
 	mu    sync.Mutex // guards the fields below
 	t     *time.Timer
-	over  bool          // stopped, or fired for the last time
-	every time.Duration // 0: once
-	due   time.Time
+	over  bool          // stopped, or, without a period, its message was sent or its call has begun
+	every time.Duration // the period; 0: once
+	due   time.Time     // when it fires next, or fired last
 }
 
-// Stop cancels the timer, and reports whether that prevented a message or call:
-// false if it was stopped before, or is over.
+// Stop cancels the timer. It returns false if the timer was stopped before, or had no period and has
+// taken effect.
 func (t *Timer) Stop() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,7 +27,7 @@ func (t *Timer) Stop() bool {
 	return prevented
 }
 
-// claim reports whether the timer may still take effect, and ends it if it is for once.
+// claim reports whether the timer may still take effect. Without a period it may do so once.
 func (t *Timer) claim() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -37,8 +38,8 @@ func (t *Timer) claim() bool {
 	return true
 }
 
-// startTimer calls fire after d, and then every period if that is above 0, for as
-// long as fire returns true.
+// startTimer calls fire after d and, if every is above 0, once in each period from then on until fire
+// returns false or the timer is stopped. fire runs in a goroutine of its own, never twice at once.
 func startTimer(d, every time.Duration, fire func(t *Timer) bool) *Timer {
 	t := &Timer{every: every, due: time.Now().Add(d)}
 	t.mu.Lock()
@@ -51,7 +52,8 @@ func startTimer(d, every time.Duration, fire func(t *Timer) bool) *Timer {
 	return t
 }
 
-// again waits for the next period; those that were missed are skipped.
+// again sets the timer to the next multiple of the period that has not passed: periods that passed
+// while fire ran, or the process was suspended, are skipped.
 func (t *Timer) again() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,15 +68,15 @@ func (t *Timer) again() {
 	t.t.Reset(t.due.Sub(now))
 }
 
-// SendAfter sends m after d, unless the timer is stopped first. It does not wait
-// for room in a mailbox: what finds it full is dropped as its policy says, or is a
-// dead letter.
+// SendAfter sends m after d, unless the timer is stopped first. It does not wait for room: if the
+// mailbox is full, m is treated as the [Overflow] policy says, and becomes a dead letter with [Block].
+// The timer outlives the actor that set it.
 func (r Ref[M]) SendAfter(d time.Duration, m M) *Timer {
 	return startTimer(d, 0, func(t *Timer) bool { return t.claim() && r.Send(noWait, m) == nil })
 }
 
-// SendEvery sends m every d, like SendAfter, until the timer is stopped or the
-// actor has. Times that were missed are not made up for.
+// SendEvery sends m once in each period d, like SendAfter, until the timer is stopped or the receiver
+// has ended. Periods that pass while the process is suspended are skipped.
 func (r Ref[M]) SendEvery(d time.Duration, m M) *Timer {
 	d = max(d, 1)
 	return startTimer(d, d, func(t *Timer) bool {
@@ -82,12 +84,14 @@ func (r Ref[M]) SendEvery(d time.Duration, m M) *Timer {
 	})
 }
 
-// After calls f after d in the actor's turn, after the messages that wait then.
-// An error of f ends the actor. The call is forgotten when the actor ends or
-// restarts; once Stop has returned in the actor's turn, it does not come.
+// After calls f in the actor's turn after d: the call goes to the end of the mailbox then, at
+// priority [User], even if the mailbox is full. An error of f ends the actor. The timer ends with
+// the incarnation. Once Stop has returned in the actor's turn, f is not called any more.
 func (c *Context[M]) After(d time.Duration, f func() error) *Timer { return c.after(d, 0, f) }
 
-// Every calls f every d, like After. Times that were missed are not made up for.
+// Every calls f once in each period d, like After. Each period puts a call into the mailbox, even if
+// the call before still waits there; calls of an actor that is slow collect. Periods that pass while
+// the process is suspended are skipped.
 func (c *Context[M]) Every(d time.Duration, f func() error) *Timer {
 	d = max(d, 1)
 	return c.after(d, d, f)
