@@ -14,31 +14,33 @@ import (
 
 // NodeOptions configure a [Node]; nil means the defaults.
 type NodeOptions struct {
-	// Logger gets failures of actors and what is left behind. Default: discards.
+	// Logger gets crashes of actors, actors that are left behind, and panics of observers and
+	// listeners. Default: discards.
 	Logger *slog.Logger
-	// Observer is called at each step of an actor. Default: none, at no cost.
+	// Observer is called at the steps of each actor. Default: none, at no cost.
 	Observer Observer
-	// Tracer lets traces ride on messages. Default: none, at no cost.
+	// Tracer carries traces along with messages. Default: none, at no cost.
 	Tracer Tracer
 }
 
-// Node is a set of actors that live and stop together. It is safe for
-// concurrent use. Several nodes in one process are independent of each other.
+// Node is a set of actors that live and stop together, with a registry of names. It is safe for
+// concurrent use. A node is no process of the operating system: several nodes of one process are
+// independent of each other.
 type Node struct {
 	name  string
-	start uint64
+	start uint64 // see Start
 	log   *slog.Logger
-	root  core // the parent of the actors that the node itself spawned
-	table table
+	root  core  // the parent of the actors that are spawned from the node; it has no process
+	table table // all actors by number
 
-	transport atomic.Pointer[Transport]
-	questions questions
+	transport atomic.Pointer[Transport] // nil until Connect
+	questions questions                 // those that other nodes can answer
 	binders   binders
-	asks      askPools // of questions to other nodes
+	asks      askPools // of questions to actors of other nodes
 
 	observer Observer
 	tracer   Tracer
-	observed bool // one of them is there
+	observed bool // observer or tracer is not nil
 
 	names      sync.Map      // string -> *core
 	aliases    atomic.Uint64 // made so far
@@ -47,12 +49,13 @@ type Node struct {
 	typeStates sync.Map      // reflect.Type of M -> *typeState[M]
 	dead       deadLetters
 
-	stopping atomic.Bool
-	stopped  chan struct{}
-	err      error // set before stopped is closed
+	stopping atomic.Bool   // the first Stop or Close has begun
+	stopped  chan struct{} // closed when the first Stop or Close returns
+	err      error         // its result; written before stopped is closed, read after that
 }
 
-// Open makes a node. Close or Stop it.
+// Open makes a node. It owns no goroutine and no file; Close or Stop ends its actors. It fails with
+// Invalid if name cannot be a name.
 func Open(name string, o *NodeOptions) (*Node, error) {
 	if err := validName("a node", name); err != nil {
 		return nil, err
@@ -71,8 +74,7 @@ func Open(name string, o *NodeOptions) (*Node, error) {
 	return n, nil
 }
 
-// lifetime is the context that ends when the node has stopped: that of what
-// belongs to no caller.
+// lifetime is the context of calls on behalf of no caller: it ends when the node has stopped.
 type lifetime struct{ *Node }
 
 func (lifetime) Deadline() (time.Time, bool) { return time.Time{}, false }
@@ -90,15 +92,17 @@ func (l lifetime) Err() error {
 // Name returns the node's name.
 func (n *Node) Name() string { return n.name }
 
-// Start returns the incarnation of the node, which differs from all others of its name.
+// Start returns the incarnation of the node, like the creation of an Erlang node: the time of Open in
+// nanoseconds since 1970. It differs from that of earlier nodes of the name as long as the clock has
+// not been set back.
 func (n *Node) Start() uint64 { return n.start }
 
-// Len returns how many actors live on the node.
+// Len returns the number of actors on the node, those included that are ending or suspended.
 func (n *Node) Len() int { return n.table.size() }
 
 func (n *Node) spawner() (*Node, *core) { return n, &n.root }
 
-// typeStateOf returns what the actors of message type M share.
+// typeStateOf returns the pools that the actors of message type M on n share.
 func typeStateOf[M any](n *Node) *typeState[M] {
 	key := reflect.TypeFor[M]()
 	if b, ok := n.typeStates.Load(key); ok {
@@ -108,7 +112,7 @@ func typeStateOf[M any](n *Node) *typeState[M] {
 	return b.(*typeState[M])
 }
 
-// forget removes an actor that is gone from the node's tables.
+// forget removes an actor and its names from the tables of the node.
 func (n *Node) forget(c *core, names []string) {
 	for _, name := range names {
 		n.names.CompareAndDelete(name, c)
@@ -116,13 +120,14 @@ func (n *Node) forget(c *core, names []string) {
 	n.table.remove(c)
 }
 
-// StopError says which actors had not stopped when a node gave up waiting.
+// StopError says which actors had not ended when a node gave up waiting. It matches
+// mainstem.ErrUnavailable.
 type StopError struct {
-	Stuck []Info // actors that still run, parents before children
-	Err   error  // why the node gave up
+	Stuck []Info // actors that had not ended, parents before children
+	Err   error  // why the node gave up: the end of the context
 }
 
-// Error names the first of the actors that did not stop.
+// Error names the first few of the actors that did not stop.
 func (e *StopError) Error() string {
 	s := fmt.Sprintf("%d actors did not stop", len(e.Stuck))
 	for i, info := range e.Stuck {
@@ -140,21 +145,25 @@ const maxNamed = 8
 // Unwrap returns why the node gave up.
 func (e *StopError) Unwrap() error { return e.Err }
 
-// Is matches the sentinel of the contract for what may succeed later.
+// Is reports whether target is mainstem.ErrUnavailable.
 func (e *StopError) Is(target error) bool { return target == mainstem.ErrUnavailable }
 
-// Stop stops the node: nothing can be spawned any more, every actor handles what
-// waits in its mailbox, then its children do, then it ends. Stop returns when all
-// have, or, when ctx ends, with a [*StopError] that lists who has not. Those are
-// left behind: a goroutine in Go cannot be ended from outside.
+// Stop stops the node. From then on no actor can be spawned from the node. All actors that were
+// spawned from it are drained at once: each handles the User messages that wait in its mailbox, then
+// its children are drained in the same way, then it ends with [Shutdown]. Stop returns nil when all
+// have ended. An actor that its parent left behind after its Grace is not waited for.
 //
-// The first call decides; others wait for it, each as long as its ctx allows.
+// If ctx ends first, Stop kills the actors that have not ended and returns a [*StopError] that lists
+// them. One that does not return from its present message runs on: a goroutine cannot be killed.
+//
+// The first call of Stop or Close does this. Other calls return its result; if their ctx ends before,
+// they fail with Canceled and change nothing.
 func (n *Node) Stop(ctx context.Context) error {
 	began := time.Now()
 	return n.stop(ctx.Done(), func() error { return endOf(ctx, began, "actors to stop") })
 }
 
-// Close stops the node and waits [DefaultGrace] for its actors. Closing twice is allowed.
+// Close is Stop with a time limit of [DefaultGrace]. Closing twice is allowed.
 func (n *Node) Close() error {
 	done := make(chan struct{})
 	defer time.AfterFunc(DefaultGrace, func() { close(done) }).Stop()
@@ -178,6 +187,7 @@ func (n *Node) stop(done <-chan struct{}, cause func() error) error {
 	}
 }
 
+// stopAll drains the children of the root and waits for them until done.
 func (n *Node) stopAll(done <-chan struct{}, cause func() error) error {
 	children := n.root.children()
 	for _, k := range children {
@@ -197,7 +207,7 @@ func (n *Node) stopAll(done <-chan struct{}, cause func() error) error {
 	return nil
 }
 
-// giveUp kills all actors that still live, and lists them.
+// giveUp kills all actors that have not ended and returns a StopError with them, nil if there are none.
 func (n *Node) giveUp(cause error) error {
 	e := &StopError{Err: cause}
 	var list func(c *core)

@@ -13,32 +13,51 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Transport carries what a node has for actors of other nodes. Its counterpart on
-// the other node calls the methods of [Inbound] there. The calls from one actor keep
-// their order, whichever methods they are and however the receiver is addressed; from is the
-// number of that actor, 0 if it is none. All methods may be called from many
-// goroutines, most by actors in their turn: they may block while a node is being connected, Send and
-// Answer also while it takes no more.
+// A node reaches actors of other nodes through its Transport, which package cluster implements. The
+// Transport of the sender's node encodes a message and carries it; on the other node the
+// Transport decodes it and calls a method of Inbound:
+//
+//	node a                                              node b
+//	Ref.Send -> remote.put -> Transport.Send     ...    Inbound.Deliver -> mailbox
+//	Ask <- question <- Inbound.Answer            ...    Transport.Answer <- farQuestion <- Reply.Send
+//	Context.Monitor -> Transport.Monitor         ...    Inbound.Monitor
+//	Context.Link -> Transport.Link               ...    Inbound.Link
+//	end of an actor -> Transport.Exit            ...    Inbound.Exit
+//
+// A question that leaves its node gets a number there (publish). The number is the ID of an Address,
+// which the message carries in place of the Reply. The question stays in the table questions until it
+// is answered, until the node is lost that it was sent to, or until a later publish finds that nobody
+// waits for it.
+
+// Transport carries messages, answers, monitors, links and exits to other nodes. On the other node it
+// calls the methods of [Inbound].
+//
+// All calls from one actor to actors of one node must take effect there in their order, whichever
+// methods they are and however the receiver is addressed. from is the number of that actor, 0 if the
+// caller is no actor. All methods must be safe for concurrent use. Actors call most of them in their
+// turn. They may block while a node is being connected; Send and Answer may also block while the other
+// node accepts no more. Errors should be of package mainstem.
 type Transport interface {
-	// Send carries a message. An error says that it certainly does not arrive. If it
-	// cannot be delivered later, that should be reported by [Inbound.Undelivered].
+	// Send carries a message. An error means that the message will not arrive. If the message
+	// is lost after Send has returned nil, the transport should call [Inbound.Undelivered].
 	Send(ctx context.Context, m Outbound) error
-	// Answer carries the answer to a question; err is nil or what Fail was given.
+	// Answer carries the answer to a question; err is nil or the error that [Reply.Fail] got.
 	Answer(from uint64, to Address, v any, err error) error
-	// Monitor lets f be called once, when the actor has ended, with the reason, or
-	// with NodeDown when its node is lost. cancel takes it back.
+	// Monitor sets a monitor: f is called once, when the incarnation has ended, with the exit
+	// reason, or with NodeDown when the node is lost. cancel takes the monitor back.
 	Monitor(from uint64, to Address, f func(reason error)) (cancel func())
-	// Link, Unlink and Exit carry what the actor at from has for the other. When its
-	// node is lost, those that are linked to its actors get an Exit with NodeDown.
+	// Link and Unlink carry the other half of a link between an actor of this node and one of
+	// another. Exit carries the end of an actor that is linked. When a node is lost, the
+	// transport calls [Inbound.Exit] with NodeDown for all actors that are linked to its actors.
 	Link(from, to Address) error
 	Unlink(from, to Address)
 	Exit(from, to Address, reason error)
-	// Order carries Stop, Drain or Kill.
+	// Order carries Stop, Drain or Kill of a reference.
 	Order(to Address, o Order)
 }
 
-// ErrRestarted: the node of the actor has been restarted, so that the actor, which was
-// addressed by a reference from before, is gone. It matches [ErrStopped]. Kind Closed.
+// ErrRestarted: the actor has ended because its node was restarted: the reference is from an earlier
+// incarnation of the node. It matches [ErrStopped]. Kind Closed.
 var ErrRestarted = fmt.Errorf("%w: its node was restarted", ErrStopped)
 
 // Outbound is a message for an actor of another node.
@@ -47,14 +66,15 @@ type Outbound struct {
 	To       Address
 	Priority Priority
 	Message  any
-	// Question, if it is not zero, is where the answer to the message goes. It is on this
-	// node, or, if the message is passed on, on the node where it was asked.
+	// Question is the address of the question that the message asks, to which the answer goes;
+	// zero if it asks none. Its node is this one, or, if the message was passed on by [Forward],
+	// the node on which the question was asked.
 	Question Address
-	// Trace is what rides on the message, as a [Propagator] has written it, or nil.
+	// Trace is the trace of the message, encoded by [Propagator.Inject], or nil.
 	Trace []byte
 }
 
-// Order is one of the ways in which a reference can end an actor.
+// Order is a request of a reference to end its actor.
 type Order uint8
 
 // The orders.
@@ -74,7 +94,8 @@ func (o Order) String() string {
 	return "unknown order"
 }
 
-// Connect gives the node its transport. It fails with Exists if it has one.
+// Connect sets the transport of the node, for as long as the node lives. It fails with Exists if the
+// node has one.
 func (n *Node) Connect(t Transport) error {
 	if !n.transport.CompareAndSwap(nil, &t) {
 		return &mainstem.Error{Kind: mainstem.KindExists, Op: "connect node " + n.name, Hint: "a node has one transport"}
@@ -82,6 +103,7 @@ func (n *Node) Connect(t Transport) error {
 	return nil
 }
 
+// carrier returns the transport of n. It fails with ErrUnreachable if n is nil or has none.
 func (n *Node) carrier(to Address) (Transport, error) {
 	if n != nil {
 		if t := n.transport.Load(); t != nil {
@@ -91,8 +113,9 @@ func (n *Node) carrier(to Address) (Transport, error) {
 	return nil, fault("reach", to, ErrUnreachable)
 }
 
-// At returns a reference to the actor of an address, wherever it is. For an actor
-// of this node it fails as [Find] does; whether one elsewhere exists shows when it is used.
+// At returns a reference to the actor of an address on any node. For an actor of n it fails as [Find]
+// does. Whether an actor of another node exists is known only when the reference is used. The
+// reference for the zero Address is the zero Ref.
 func At[M any](n *Node, a Address) (Ref[M], error) {
 	switch {
 	case a.IsZero():
@@ -103,8 +126,9 @@ func At[M any](n *Node, a Address) (Ref[M], error) {
 	return Ref[M]{remote[M]{n, a}}, nil
 }
 
-// On returns the reference as node n sees it: what was decoded can be used then.
-// A reference to an actor of n that is gone stays what it is: sending to it fails.
+// On binds a decoded reference to node n, so that it can be used there: if the actor is one of n, the
+// result refers to it directly, else it uses the transport of n. If the actor is one of n that has
+// ended, sending to the result fails with Closed. Any other reference is returned as it is.
 func (r Ref[M]) On(n *Node) Ref[M] {
 	far, ok := r.to.(remote[M])
 	if !ok {
@@ -116,14 +140,15 @@ func (r Ref[M]) On(n *Node) Ref[M] {
 	return Ref[M]{remote[M]{n, far.at}}
 }
 
-// remote is an actor elsewhere, or nowhere yet: then node is nil. It is a value,
-// so that references to the same actor are equal.
+// remote is the target of a reference to an actor of another node, or of a decoded reference that is
+// not bound to a node yet. It is a value, so that references with the same address are equal.
 type remote[M any] struct {
-	node *Node
+	node *Node // whose transport reaches the actor; nil if the reference is not bound
 	at   Address
 }
 
-// seenBy returns the reference as the actor that sends with ctx sees it.
+// seenBy binds a reference that is not bound yet to the node of the actor whose Context ctx is or comes
+// from. Any other reference is returned as it is.
 func (r Ref[M]) seenBy(ctx context.Context) Ref[M] {
 	if far, ok := r.to.(remote[M]); ok && far.node == nil && ctx != nil {
 		if c, ok := ctx.Value(senderKey{}).(*core); ok {
@@ -133,7 +158,7 @@ func (r Ref[M]) seenBy(ctx context.Context) Ref[M] {
 	return r
 }
 
-// home returns the node that questions to r can be answered at, nil if r is bound to none.
+// home returns the node on which the answers to questions to r arrive, nil if r is bound to none.
 func (r Ref[M]) home() *Node {
 	if c := r.core(); c != nil {
 		return c.node
@@ -158,7 +183,7 @@ func (f remote[M]) put(ctx context.Context, p Priority, e envelope[M]) error {
 		return unplaced(f.node, f.at, e, ErrUnreachable)
 	}
 	if ctx == nil {
-		ctx = lifetime{f.node} // a timer's, whose goroutine may wait
+		ctx = lifetime{f.node} // the send of a timer, whose goroutine may wait
 	}
 	out := Outbound{From: senderOf(ctx), To: f.at, Priority: p, Message: e.m}
 	if e.x != nil && e.x.asked != nil {
@@ -179,7 +204,8 @@ func (f remote[M]) put(ctx context.Context, p Priority, e envelope[M]) error {
 	return err
 }
 
-// carry sends a message. A panic in a method of the message is an error.
+// carry sends a message. A panic, such as one in a method of the message that encodes it, is returned
+// as an error.
 func carry(ctx context.Context, t Transport, m Outbound) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -189,8 +215,8 @@ func carry(ctx context.Context, t Transport, m Outbound) (err error) {
 	return t.Send(ctx, m)
 }
 
-// failed makes a dead letter of a message that was not carried. It returns
-// the transport's error if that is one of the contract.
+// failed makes a dead letter of a message that was not carried. It returns the transport's error as it
+// is if that wraps a *mainstem.Error.
 func (f remote[M]) failed(e envelope[M], cause error) error {
 	err := unplaced(f.node, f.at, e, cause)
 	var known *mainstem.Error
@@ -200,12 +226,13 @@ func (f remote[M]) failed(e envelope[M], cause error) error {
 	return err
 }
 
-// published is a question that can be answered from other nodes.
+// published is a question that other nodes can answer.
 type published interface {
+	// publish returns the address of the question, for a message to node to ("" if unknown).
 	publish(ticket uint64, to string) Address
 }
 
-// senderKey is the key of the actor whose Context a context comes from.
+// senderKey is the key of the value of a Context that is the *core of its actor.
 type senderKey struct{}
 
 // senderOf returns the number of the actor that sends with ctx, 0 if it is none.
@@ -229,18 +256,19 @@ func (f remote[M]) asks() *askPools {
 	return &f.node.asks
 }
 
-// order ends a remote actor.
+// order carries a request to end a remote actor. It is lost without a report if the node cannot be
+// reached.
 func (f remote[M]) order(o Order) {
 	if t, err := f.node.carrier(f.at); err == nil {
 		t.Order(f.at, o)
 	}
 }
 
-// farQuestion is a question of another node.
+// farQuestion is the answerer of a Reply that was asked on another node.
 type farQuestion[R any] struct {
-	node *Node
-	at   Address
-	by   uint64 // the actor that it came to, 0 if that is not known
+	node *Node   // whose transport carries the answer; nil if the reply is not bound
+	at   Address // the address of the question
+	by   uint64  // the actor that got the question, 0 if that is not known
 }
 
 func (q *farQuestion[R]) answer(_ uint64, v R, err error) error {
@@ -251,8 +279,8 @@ func (q *farQuestion[R]) answer(_ uint64, v R, err error) error {
 	return t.Answer(q.by, q.at, v, err)
 }
 
-// farAsked is the question of another node that a message asks: if the message is
-// dropped, it is answered.
+// farAsked is the question of another node that a message asks. If the message becomes a dead letter,
+// abandon carries ErrNoReply to that node. The fields are those of farQuestion.
 type farAsked struct {
 	node *Node
 	at   Address
@@ -267,10 +295,11 @@ func (q *farAsked) abandon(_ uint64, by Address, cause error) {
 	}
 }
 
-// On returns the reply as node n sees it: what was decoded can be used then.
+// On binds a decoded reply to node n, so that it can be used there: if the question was asked on n, it
+// is answered directly, else through the transport of n. Any other reply is returned as it is.
 func (r Reply[R]) On(n *Node) Reply[R] { return r.on(n, 0) }
 
-// on is On for what has come to an actor.
+// on is On for a reply that the actor with the number by has got.
 func (r Reply[R]) on(n *Node, by uint64) Reply[R] {
 	far, ok := r.to.(*farQuestion[R])
 	if !ok {
@@ -286,14 +315,17 @@ func (r Reply[R]) on(n *Node, by uint64) Reply[R] {
 	return Reply[R]{to: &farQuestion[R]{n, far.at, by}}
 }
 
-// NewReply returns a reply that calls f with the answer: f is called once at most.
+// NewReply returns a reply that passes the answer to f, once at most, in the goroutine that answers.
+// The error of f is that of [Reply.Send]. Such a reply cannot be sent to other nodes, and f is not
+// called if the message with the reply is dropped.
 func NewReply[R any](f func(v R, err error) error) Reply[R] {
 	return Reply[R]{to: &funcReply[R]{f: f}}
 }
 
+// funcReply is the answerer of NewReply.
 type funcReply[R any] struct {
 	f    func(v R, err error) error
-	done atomic.Bool
+	done atomic.Bool // f has been called, or is being called
 }
 
 func (q *funcReply[R]) answer(_ uint64, v R, err error) error {
@@ -303,26 +335,30 @@ func (q *funcReply[R]) answer(_ uint64, v R, err error) error {
 	return q.f(v, err)
 }
 
-// questions are those that have been sent to other nodes, by number. Numbers are
-// random: a node that did not get one cannot answer.
+// questions are the questions of a node that other nodes can answer, by number. Numbers are random, so
+// that a node to which a question was not sent cannot answer it.
 type questions struct {
-	mu   sync.Mutex // guards the fields below
+	mu   sync.Mutex // guards open, and question.number
 	open map[uint64]openQuestion
 }
 
-// openQuestion is a question of any answer type, which of those it stood for, and
-// where it was sent.
+// openQuestion is a question of any answer type.
 type openQuestion struct {
 	q interface {
+		// answerAny is answer for a value of any type.
 		answerAny(ticket uint64, v any, err error) error
+		// waits reports whether the question with this ticket is still open.
 		waits(ticket uint64) bool
 	}
-	ticket uint64
-	to     string // the node, "" if it went along inside of a message
+	ticket uint64 // the ticket of the question when it was published
+	to     string // the node to which it was sent; "" if its Reply was encoded as a part of a message
 }
 
-// publish gives the question a number that other nodes can answer to. Until it is
-// answered it has one only, however often it is encoded.
+// publish gives the question a number by which other nodes can answer it and returns its address. If it
+// has a number for this ticket already, that is used again.
+//
+// Questions that nobody waits for any more stay in the table. publish removes them when the size of the
+// table is a power of two, so that a table that grows is swept seldom.
 func (q *question[R]) publish(ticket uint64, to string) Address {
 	n := q.node
 	a := Address{Node: n.name, Start: n.start}
@@ -336,7 +372,7 @@ func (q *question[R]) publish(ticket uint64, to string) Address {
 	if qs.open == nil {
 		qs.open = make(map[uint64]openQuestion)
 	}
-	if len(qs.open)&(len(qs.open)-1) == 0 { // seldom, and more seldom the more there are
+	if len(qs.open)&(len(qs.open)-1) == 0 { // a power of two, or 0
 		for id, o := range qs.open {
 			if !o.q.waits(o.ticket) {
 				delete(qs.open, id)
@@ -361,7 +397,7 @@ func (qs *questions) find(id uint64) (openQuestion, bool) {
 	return o, ok
 }
 
-// forget removes a question and returns it.
+// forget removes a question and returns it, false if there is none with this number.
 func (qs *questions) forget(id uint64) (openQuestion, bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -393,5 +429,5 @@ func (q *question[R]) answerAny(ticket uint64, v any, err error) error {
 	return q.answer(ticket, r, err)
 }
 
-// Sender returns the number of the actor whose [Context] ctx is, or comes from, 0 if there is none.
+// Sender returns the number of the actor whose [Context] ctx is or comes from, 0 if there is none.
 func (Inbound) Sender(ctx context.Context) uint64 { return senderOf(ctx) }
