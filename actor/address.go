@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Address identifies an actor of any node: by the number that its node gave it, or, if ID is 0, by a
-// name that is registered there. Addresses are values: they can be compared, used as map keys,
+// Address identifies an actor of any node: by the number that its node gave it, or, if ID is 0, by
+// a name that is registered there. Addresses are values: they can be compared, used as map keys,
 // printed, encoded and sent. Those of one actor differ if one has a name and another has not.
 type Address struct {
 	Node string // the node's name
@@ -16,7 +16,8 @@ type Address struct {
 	Name  string // a name of the actor. With an ID it is for people only
 }
 
-// String returns "node/name", or "node/#number" without a name. It leaves out Start; see AppendText.
+// String returns "node/name", or "node/#number" without a name. It leaves out Start; see
+// AppendText.
 func (a Address) String() string {
 	if a.Name != "" {
 		return a.Node + "/" + a.Name

@@ -14,10 +14,10 @@ type alias[M any] struct {
 	revoked atomic.Bool
 }
 
-// Alias returns one more reference to the actor, and a function that revokes it, which any goroutine
-// may call. After that, sending to the reference fails as if the actor had ended, while the actor
-// goes on; Monitor, Link and Stop still reach it. So a reference can be given away for a time, or to
-// one peer. It can be sent to other nodes, outlives restarts, and ends with the actor.
+// Alias returns one more reference to the actor, and a function that revokes it, which any
+// goroutine may call. After that, sending to the reference fails as if the actor had ended, while
+// the actor goes on; Monitor, Link and Stop still reach it. So a reference can be given away for a
+// time, or to one peer. It can be sent to other nodes, outlives restarts, and ends with the actor.
 //
 // The alias is a registered name of the actor until it is revoked, so [Info] lists it.
 func (c *Context[M]) Alias() (Ref[M], func()) {

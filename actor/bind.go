@@ -18,8 +18,8 @@ import (
 type bindable interface{ bind(to binding) }
 
 // binding is the target of references and replies: the node that got them, and the number of the
-// actor that got them, 0 if that is not known. Answers by that actor keep their order with its other
-// messages to the same node.
+// actor that got them, 0 if that is not known. Answers by that actor keep their order with its
+// other messages to the same node.
 type binding struct {
 	node *Node
 	by   uint64

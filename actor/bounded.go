@@ -41,8 +41,8 @@ func (b *bounded[M]) push(e envelope[M]) {
 	b.n++
 }
 
-// pop removes the oldest envelope. If there is room then, the envelope of the sender that has waited
-// longest takes it.
+// pop removes the oldest envelope. If there is room then, the envelope of the sender that has
+// waited longest takes it.
 func (b *bounded[M]) pop() (envelope[M], bool) {
 	if b.n == 0 {
 		return envelope[M]{}, false
@@ -59,8 +59,8 @@ func (b *bounded[M]) pop() (envelope[M], bool) {
 	return e, true
 }
 
-// leave removes a sender that has stopped waiting. It returns false if the sender was not in waiting
-// any more: then done has been closed or has got an error.
+// leave removes a sender that has stopped waiting. It returns false if the sender was not in
+// waiting any more: then done has been closed or has got an error.
 func (b *bounded[M]) leave(s *sender[M]) bool {
 	for i, w := range b.waiting {
 		if w == s {

@@ -10,9 +10,10 @@ import (
 // Receive, Stop, and the functions that the actor gave to the runtime.
 //
 // It is also a [context.Context], which ends when the actor is asked to end. As such any goroutine
-// may use it, and the actor passes it to calls that block. There is one Context for all incarnations
-// of an actor: after a restart, Err returns nil again and Done another channel. A goroutine that may
-// outlive its incarnation must call Done in the actor's turn and keep the channel.
+// may use it, and the actor passes it to calls that block. There is one Context for all
+// incarnations of an actor: after a restart, Err returns nil again and Done another channel. A
+// goroutine that may outlive its incarnation must call Done in the actor's turn and keep the
+// channel.
 type Context[M any] struct {
 	self *process[M]
 }
@@ -38,8 +39,8 @@ func (c *Context[M]) Incarnation() int {
 }
 
 // Stop ends the incarnation with an exit reason when the present call returns, before any other
-// message is handled. A nil reason means [Normal]. If the present call returns an error, that is the
-// reason instead. The last call of Stop counts.
+// message is handled. A nil reason means [Normal]. If the present call returns an error, that is
+// the reason instead. The last call of Stop counts.
 func (c *Context[M]) Stop(reason error) {
 	if reason == nil {
 		reason = Normal

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// DeadLetter is a message that no actor has handled and none will. The message during which an actor
-// failed is none: the exit reason of the actor reports it.
+// DeadLetter is a message that no actor has handled and none will. The message during which an
+// actor failed is none: the exit reason of the actor reports it.
 type DeadLetter struct {
 	To      Address
 	Message any // as it was sent: it is shared with the sender and must not be changed
@@ -28,10 +28,10 @@ type deadLetters struct {
 // DeadLetters returns the number of dead letters since the node was opened.
 func (n *Node) DeadLetters() uint64 { return n.dead.count.Load() }
 
-// OnDeadLetter calls f for every dead letter of the node from now on, until cancel is called. f runs
-// in the goroutine that caused the dead letter, several at once; it must not block. A call that has
-// begun may outlast cancel. If f panics, the node logs it. Without listeners and an [Observer], a dead
-// letter costs an atomic addition.
+// OnDeadLetter calls f for every dead letter of the node from now on, until cancel is called. f
+// runs in the goroutine that caused the dead letter, several at once; it must not block. A call
+// that has begun may outlast cancel. If f panics, the node logs it. Without listeners and an
+// [Observer], a dead letter costs an atomic addition.
 func (n *Node) OnDeadLetter(f func(DeadLetter)) (cancel func()) {
 	d := &n.dead
 	d.mu.Lock()
@@ -49,9 +49,9 @@ func (n *Node) OnDeadLetter(f func(DeadLetter)) (cancel func()) {
 	})
 }
 
-// SendDeadLetters sends every dead letter from now on to an actor, until cancel is called. The actor
-// should have a mailbox with a limit, since there may be very many. A dead letter that does not reach
-// the actor is a dead letter itself: it is counted, and is not sent again.
+// SendDeadLetters sends every dead letter from now on to an actor, until cancel is called. The
+// actor should have a mailbox with a limit, since there may be very many. A dead letter that does
+// not reach the actor is a dead letter itself: it is counted, and is not sent again.
 func (n *Node) SendDeadLetters(to Ref[DeadLetter]) (cancel func()) {
 	return n.OnDeadLetter(func(l DeadLetter) {
 		if _, again := l.Message.(DeadLetter); !again {
@@ -60,8 +60,8 @@ func (n *Node) SendDeadLetters(to Ref[DeadLetter]) (cancel func()) {
 	})
 }
 
-// deadLetter counts a dead letter. If there is a listener or an observer, it calls letter to make the
-// DeadLetter and passes it to them. The caller holds no lock.
+// deadLetter counts a dead letter. If there is a listener or an observer, it calls letter to make
+// the DeadLetter and passes it to them. The caller holds no lock.
 func (n *Node) deadLetter(letter func() DeadLetter) {
 	n.dead.count.Add(1)
 	if n.dead.listeners.Load() == 0 && n.observer == nil {

@@ -6,17 +6,21 @@ import (
 	"strings"
 )
 
-// References and replies can be encoded, and so can messages with them, by any
-// codec that knows encoding.TextMarshaler or encoding.BinaryMarshaler. Both write:
+// References and replies can be encoded, and so can messages that hold them, by any codec that uses
+// encoding.TextMarshaler or encoding.BinaryMarshaler. Both write:
 //
 //	node@start/name      an actor by name
 //	node@start/#number   an actor by number, or a question
 //
-// with start and number in decimal, and nothing for the zero value. A decoded
-// reference or reply belongs to no node until [Ref.On] or [Reply.On]; messages
-// that come in through a [Transport] have that done to all that is in them.
+// start and number are decimal. The zero value is encoded as no bytes. A reference to an actor is
+// encoded by number, so that it never refers to another actor that has the name later; one that was
+// made from a name, and an alias, is encoded by name.
+//
+// A decoded reference or reply is bound to no node until [Ref.On] or [Reply.On] is called. For
+// messages that come through a [Transport], [Inbound] does that.
 
-// AppendText appends the whole address to b; unlike String it says Start.
+// AppendText appends the address to b, by number if it has one, else by name. Unlike String it
+// includes Start.
 func (a Address) AppendText(b []byte) ([]byte, error) {
 	if a.IsZero() {
 		return b, nil
@@ -35,7 +39,7 @@ func (a Address) AppendText(b []byte) ([]byte, error) {
 // MarshalText encodes the address; an address with a number loses its name.
 func (a Address) MarshalText() ([]byte, error) { return a.AppendText(nil) }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText is the inverse of MarshalText. It fails with Invalid.
 func (a *Address) UnmarshalText(text []byte) error {
 	parsed, err := ParseAddress(string(text))
 	if err == nil {
@@ -44,7 +48,8 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseAddress is the inverse of [Address.MarshalText]. It fails with Invalid.
+// ParseAddress is the inverse of [Address.MarshalText]. It accepts no other text: it fails with
+// Invalid.
 func ParseAddress(text string) (Address, error) {
 	if text == "" {
 		return Address{}, nil
@@ -73,7 +78,8 @@ func ParseAddress(text string) (Address, error) {
 	return a, validName("an actor", a.Name)
 }
 
-// parseUint accepts numbers as they are written, without signs or leading zeros.
+// parseUint parses a decimal number as strconv.AppendUint writes it, without signs or leading
+// zeros.
 func parseUint(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err == nil && strconv.FormatUint(n, 10) != s {
@@ -82,8 +88,9 @@ func parseUint(s string) (uint64, error) {
 	return n, err
 }
 
-// AppendText appends the encoded reference to b. It fails with Invalid for one that
-// was made by [Adapt]: the function cannot go along.
+// AppendText appends the encoded reference to b. It fails with Invalid for a reference that no
+// other node can use: one that was made by [Adapt], or refers to a [Router], a [Pool] or a key of a
+// [Keyed].
 func (r Ref[M]) AppendText(b []byte) ([]byte, error) {
 	switch to := r.to.(type) {
 	case nil:
@@ -104,7 +111,8 @@ func (r Ref[M]) MarshalText() ([]byte, error) { return r.AppendText(nil) }
 // MarshalBinary encodes the reference like MarshalText.
 func (r Ref[M]) MarshalBinary() ([]byte, error) { return r.AppendText(nil) }
 
-// UnmarshalText decodes a reference.
+// UnmarshalText decodes a reference, which is bound to no node; see [Ref.On]. It fails with
+// Invalid. It does not check that the actor takes messages of type M.
 func (r *Ref[M]) UnmarshalText(text []byte) error {
 	a, err := ParseAddress(string(text))
 	if err != nil {
@@ -117,11 +125,12 @@ func (r *Ref[M]) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalBinary decodes a reference.
+// UnmarshalBinary decodes a reference like UnmarshalText.
 func (r *Ref[M]) UnmarshalBinary(data []byte) error { return r.UnmarshalText(data) }
 
-// AppendText appends the encoded reply to b. The question is found by it until
-// it is answered.
+// AppendText appends the encoded reply to b. Other nodes can answer by it from then on, until the
+// question has been answered. It fails with Invalid for a reply that was made by [NewReply],
+// Unavailable if the question is bound to no node.
 func (r Reply[R]) AppendText(b []byte) ([]byte, error) {
 	switch to := r.to.(type) {
 	case nil:
@@ -143,7 +152,7 @@ func (r Reply[R]) MarshalText() ([]byte, error) { return r.AppendText(nil) }
 // MarshalBinary encodes the reply like MarshalText.
 func (r Reply[R]) MarshalBinary() ([]byte, error) { return r.AppendText(nil) }
 
-// UnmarshalText decodes a reply.
+// UnmarshalText decodes a reply, which is bound to no node; see [Reply.On]. It fails with Invalid.
 func (r *Reply[R]) UnmarshalText(text []byte) error {
 	a, err := ParseAddress(string(text))
 	if err != nil {
@@ -156,5 +165,5 @@ func (r *Reply[R]) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalBinary decodes a reply.
+// UnmarshalBinary decodes a reply like UnmarshalText.
 func (r *Reply[R]) UnmarshalBinary(data []byte) error { return r.UnmarshalText(data) }

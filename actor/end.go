@@ -70,7 +70,8 @@ func (p *process[M]) end(reason error) {
 }
 
 // judge returns the reason and whether it is a crash (see IsCrash). A reason whose methods panic,
-// such as a nil pointer in an error, is replaced by a PanicError, so that later uses of it are safe.
+// such as a nil pointer in an error, is replaced by a PanicError, so that later uses of it are
+// safe.
 func judge(reason error) (safe error, crash bool) {
 	if err := guard(func() error { crash = IsCrash(reason); _ = reason.Error(); return nil }); err != nil {
 		return err, true
@@ -123,8 +124,8 @@ func (p *process[M]) callStop(reason error) (outcome error) {
 	})
 }
 
-// guard calls f and returns its error; a panic becomes a PanicError. runtime.Goexit inside of f ends
-// the calling goroutine: guard does not return then.
+// guard calls f and returns its error; a panic becomes a PanicError. runtime.Goexit inside of f
+// ends the calling goroutine: guard does not return then.
 func guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -141,8 +142,8 @@ func guard(f func() error) (err error) {
 }
 
 // endChildren stops all children and waits for each as long as its Grace allows. The children of a
-// supervisor that is not Dynamic stop one after another, the newest first, as in OTP. All others are
-// asked to end at once, the newest first.
+// supervisor that is not Dynamic stop one after another, the newest first, as in OTP. All others
+// are asked to end at once, the newest first.
 func (p *process[M]) endChildren(drain bool) {
 	p.mu.Lock()
 	none := p.lastChild == nil
@@ -248,9 +249,10 @@ func (p *process[M]) finalize(reason error) {
 }
 
 // terminate closes the mailbox of an actor whose incarnation has ended, frees its names and its
-// number, and makes dead letters of the messages in the mailbox. e is onTerminate from the goroutine
-// that has the actor, or onFinalize from the supervisor. If the phase does not allow e, terminate
-// does nothing and returns false: the actor was terminated before, or it runs and terminates itself.
+// number, and makes dead letters of the messages in the mailbox. e is onTerminate from the
+// goroutine that has the actor, or onFinalize from the supervisor. If the phase does not allow e,
+// terminate does nothing and returns false: the actor was terminated before, or it runs and
+// terminates itself.
 func (p *process[M]) terminate(e lifeEvent, reason error) bool {
 	p.mu.Lock()
 	if !p.state.can(e) {
@@ -360,10 +362,10 @@ func (p *process[M]) overflow(ctx context.Context, e envelope[M]) error {
 	return p.refuse(e, ErrMailboxFull)
 }
 
-// await waits for room in a bounded mailbox (the policy Block). The caller holds p.mu; await unlocks
-// it. It does not wait, and refuses e, if ctx is nil or that of the actor itself. For a transport
-// (see Inbound.Arriving) it returns at once with e in the list of those that wait, unless that list
-// has maxArrivals entries already.
+// await waits for room in a bounded mailbox (the policy Block). The caller holds p.mu; await
+// unlocks it. It does not wait, and refuses e, if ctx is nil or that of the actor itself. For a
+// transport (see Inbound.Arriving) it returns at once with e in the list of those that wait, unless
+// that list has maxArrivals entries already.
 func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 	own, inside := ctx.(*Context[M])
 	if inside && own.self == p || ctx == nil {

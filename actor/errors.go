@@ -24,8 +24,8 @@ var (
 	ErrUnreachable = errors.New("the node cannot be reached")
 )
 
-// kinds are the kinds (mainstem.Kind) of the errors of this package and of contexts. The first entry
-// that matches counts.
+// kinds are the kinds (mainstem.Kind) of the errors of this package and of contexts. The first
+// entry that matches counts.
 var kinds = []struct {
 	err  error
 	kind mainstem.Kind
@@ -40,8 +40,8 @@ var kinds = []struct {
 }
 
 // fault wraps a cause in a *mainstem.Error. Its kind is that of kinds; a panic in a function of the
-// program is Internal. All other causes get Canceled, since they are the cause of a cancelled context;
-// the error of a transport that is no *mainstem.Error gets that kind, too.
+// program is Internal. All other causes get Canceled, since they are the cause of a cancelled
+// context; the error of a transport that is no *mainstem.Error gets that kind, too.
 func fault(op string, to Address, cause error) error {
 	e := &mainstem.Error{Kind: mainstem.KindCanceled, Op: op + " " + to.String(), Err: cause}
 	if panicked := (*PanicError)(nil); errors.As(cause, &panicked) && !errors.Is(cause, ErrNoReply) {
@@ -57,14 +57,14 @@ func fault(op string, to Address, cause error) error {
 	return e
 }
 
-// endOf returns the cause of an error for a call that gave up because ctx ended. The call waited since
-// began (zero: unknown) for what waiting says.
+// endOf returns the cause of an error for a call that gave up because ctx ended. The call waited
+// since began (zero: unknown) for what waiting says.
 func endOf(ctx context.Context, began time.Time, waiting string) error {
 	return mainstem.Ended(ctx, "", began, waiting).Err
 }
 
-// start returns the present time if ctx has a deadline, since the error of a call that exceeds it says
-// how long the call waited. Without a deadline it saves the reading of the clock.
+// start returns the present time if ctx has a deadline, since the error of a call that exceeds it
+// says how long the call waited. Without a deadline it saves the reading of the clock.
 func start(ctx context.Context) (began time.Time) {
 	if _, ok := ctx.Deadline(); ok {
 		began = time.Now()

@@ -23,10 +23,10 @@ type arriving struct{ context.Context }
 
 // Arriving returns a context for [Inbound.Deliver] and [Inbound.Broadcast].
 //
-// A transport delivers messages to many actors, so it must not wait for one full mailbox: the message
-// that lets its actor go on may be behind this one. Therefore a mailbox with the policy [Block] accepts
-// up to 1,024 messages beyond its limit that come with such a context. It keeps their order. Then the
-// delivery waits, as long as ctx allows.
+// A transport delivers messages to many actors, so it must not wait for one full mailbox: the
+// message that lets its actor go on may be behind this one. Therefore a mailbox with the policy
+// [Block] accepts up to 1,024 messages beyond its limit that come with such a context. It keeps
+// their order. Then the delivery waits, as long as ctx allows.
 func (i Inbound) Arriving(ctx context.Context) context.Context { return arriving{ctx} }
 
 // Delivery is a message from another node for an actor of this one.
@@ -58,9 +58,10 @@ type Encoded interface {
 	Value(data []byte) (any, error)
 }
 
-// Deliver puts a message into the mailbox of an actor of this node. It fails with Closed if the actor
-// has ended, Canceled after the deadline, Invalid if the actor takes other messages, Unavailable if the
-// mailbox is full, or with the error of Encoded. After any error the message is a dead letter.
+// Deliver puts a message into the mailbox of an actor of this node. It fails with Closed if the
+// actor has ended, Canceled after the deadline, Invalid if the actor takes other messages,
+// Unavailable if the mailbox is full, or with the error of Encoded. After any error the message is
+// a dead letter.
 //
 // ctx bounds the waiting for room in a mailbox with the policy [Block]; nil does not wait. See
 // [Inbound.Arriving].
@@ -90,8 +91,8 @@ func (d *Delivery) message() (any, error) {
 	return d.Message, nil
 }
 
-// carriage returns the extra of the envelope of d for the actor with the number by: its question and
-// its trail. It is nil for most messages.
+// carriage returns the extra of the envelope of d for the actor with the number by: its question
+// and its trail. It is nil for most messages.
 func (n *Node) carriage(d *Delivery, by uint64) *extra {
 	asks := d.Question != Address{}
 	if !asks && !n.observed {
@@ -108,8 +109,8 @@ func (n *Node) carriage(d *Delivery, by uint64) *extra {
 }
 
 // Answer answers a question that was asked on this node, once. It fails with [ErrReplied] if the
-// question has been answered or nobody waits for it any more. A value of another type than the asker
-// expects fails the question with Invalid.
+// question has been answered or nobody waits for it any more. A value of another type than the
+// asker expects fails the question with Invalid.
 func (i Inbound) Answer(to Address, v any, err error) error {
 	if to.Start != i.node.start {
 		return ErrReplied
@@ -130,8 +131,8 @@ func (i Inbound) Lost(node string) {
 }
 
 // Monitor calls f once, when the present incarnation of an actor of this node ends, with the exit
-// reason, and at once, with [Missing], if there is none. The goroutine in which the actor ends calls f,
-// which must not block.
+// reason, and at once, with [Missing], if there is none. The goroutine in which the actor ends
+// calls f, which must not block.
 func (i Inbound) Monitor(to Address, f func(reason error)) (cancel func()) {
 	w := &watch{notify: f}
 	c, _ := i.find(to)
@@ -147,9 +148,9 @@ func (i Inbound) Number(of Address) uint64 {
 	return 0
 }
 
-// Link notes that the actor at from, of another node, is linked to the actor at to, of this node: when
-// the latter ends, [Transport.Exit] is called for the former. It fails with [Missing] if the actor at
-// to is not alive.
+// Link notes that the actor at from, of another node, is linked to the actor at to, of this node:
+// when the latter ends, [Transport.Exit] is called for the former. It fails with [Missing] if the
+// actor at to is not alive.
 func (i Inbound) Link(from, to Address) error {
 	if c, err := i.find(to); err != nil || !c.linkFar(from) {
 		return Missing
@@ -179,8 +180,9 @@ func (i Inbound) Order(to Address, o Order) {
 	}
 }
 
-// Undelivered makes a dead letter of a message from this node that the transport had accepted and could
-// not deliver. The question with the number, if it is not 0, fails with [ErrNoReply] and reason.
+// Undelivered makes a dead letter of a message from this node that the transport had accepted and
+// could not deliver. The question with the number, if it is not 0, fails with [ErrNoReply] and
+// reason.
 func (i Inbound) Undelivered(to Address, m any, question uint64, reason error) {
 	if o, ok := i.node.questions.forget(question); ok {
 		_ = o.q.answerAny(o.ticket, nil, fault("ask", to, &noReply{reason}))
@@ -253,9 +255,9 @@ func (p *process[M]) deliver(ctx context.Context, d Delivery) error {
 	return err
 }
 
-// decode sets *m to the message of d, bound to this node. If M is the type of the message itself and no
-// interface, the message is decoded into a landing, a pooled variable of type M, and copied into the
-// envelope: it needs no allocation of its own.
+// decode sets *m to the message of d, bound to this node. If M is the type of the message itself
+// and no interface, the message is decoded into a landing, a pooled variable of type M, and copied
+// into the envelope: it needs no allocation of its own.
 func (p *process[M]) decode(d *Delivery, m *M) error {
 	t := reflect.TypeFor[M]()
 	if d.Encoded == nil || d.Encoded.Type() != t {
@@ -291,8 +293,8 @@ func as[M any](v any) (m M, ok bool) {
 	return m, ok
 }
 
-// landing is a variable into which a message is decoded before it goes into a mailbox, and the binder
-// of its type.
+// landing is a variable into which a message is decoded before it goes into a mailbox, and the
+// binder of its type.
 type landing[M any] struct {
 	m    M
 	bind binder // nil if M holds no references
@@ -305,8 +307,8 @@ func (b *typeState[M]) landing() *landing[M] {
 	return &landing[M]{bind: b.node.binders.of(reflect.TypeFor[M]())}
 }
 
-// leave puts a landing back into the pool. It clears it first: the memory that the message points to
-// belongs to the actor, and the next message must not be decoded into it.
+// leave puts a landing back into the pool. It clears it first: the memory that the message points
+// to belongs to the actor, and the next message must not be decoded into it.
 func (b *typeState[M]) leave(l *landing[M]) {
 	var none M
 	l.m = none

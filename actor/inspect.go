@@ -26,8 +26,8 @@ type Info struct {
 	Reason      error // why its last incarnation ended, if it is not alive; else nil
 }
 
-// Inspect describes the actor of an address: by number if the address has one, else by name. It does
-// not compare Node and Start of the address. It fails with Closed if there is no such actor.
+// Inspect describes the actor of an address: by number if the address has one, else by name. It
+// does not compare Node and Start of the address. It fails with Closed if there is no such actor.
 func (n *Node) Inspect(a Address) (Info, error) {
 	c := n.find(a)
 	if c == nil {
@@ -37,8 +37,8 @@ func (n *Node) Inspect(a Address) (Info, error) {
 }
 
 // TypeOf returns the type of an actor's value, or of the value that [Context.Become] has put in its
-// place. It is good as a label of metrics: there are only as many values as types in the program. It
-// is "" if the actor has ended for good, or is on another node.
+// place. It is good as a label of metrics: there are only as many values as types in the program.
+// It is "" if the actor has ended for good, or is on another node.
 func TypeOf(a AnyRef) string {
 	if c := a.core(); c != nil {
 		return c.ops.kind()
@@ -67,10 +67,10 @@ func (n *Node) find(a Address) *core {
 	return nil
 }
 
-// InspectState returns the map of [Inspector.Inspect] of an actor, nil if the actor is no Inspector,
-// like sys:get_state. The call has priority [Urgent]; InspectState waits for it as long as ctx allows.
-// It fails with Closed if the actor has ended or the incarnation ends first, Canceled if ctx ends
-// first. An actor must not call it for itself: it would wait until ctx ends.
+// InspectState returns the map of [Inspector.Inspect] of an actor, nil if the actor is no
+// Inspector, like sys:get_state. The call has priority [Urgent]; InspectState waits for it as long
+// as ctx allows. It fails with Closed if the actor has ended or the incarnation ends first,
+// Canceled if ctx ends first. An actor must not call it for itself: it would wait until ctx ends.
 func (n *Node) InspectState(ctx context.Context, a Address) (map[string]string, error) {
 	c := n.find(a)
 	if c == nil {

@@ -27,13 +27,13 @@ type watch struct {
 	notify func(reason error) // called once at most, by any goroutine, with no lock held
 }
 
-// Monitor calls f when an incarnation of another actor ends, whatever the exit reason. f is called in
-// the turn of c's actor, at priority [System], once; an error of f ends the actor. If the other has
-// ended before, or is ended and waits for its restart, f is called with [Missing] (noproc). To see the
-// end of the next incarnation after a restart, monitor the actor again.
+// Monitor calls f when an incarnation of another actor ends, whatever the exit reason. f is called
+// in the turn of c's actor, at priority [System], once; an error of f ends the actor. If the other
+// has ended before, or is ended and waits for its restart, f is called with [Missing] (noproc). To
+// see the end of the next incarnation after a restart, monitor the actor again.
 //
-// The monitor ends with the incarnation that set it, or by cancel, which is for the actor's turn: once
-// cancel has returned, f is not called.
+// The monitor ends with the incarnation that set it, or by cancel, which is for the actor's turn:
+// once cancel has returned, f is not called.
 func (c *Context[M]) Monitor(other AnyRef, f func(Down) error) (cancel func()) {
 	p := c.self
 	w := &watch{by: &p.core}
@@ -64,7 +64,8 @@ func (c *Context[M]) Monitor(other AnyRef, f func(Down) error) (cancel func()) {
 	return w.drop
 }
 
-// begin sets the monitor on target. If target is nil or its incarnation has ended, it reports Missing.
+// begin sets the monitor on target. If target is nil or its incarnation has ended, it reports
+// Missing.
 func (w *watch) begin(target *core) {
 	w.target = target
 	if target == nil {
@@ -113,8 +114,9 @@ func (w *watch) forget() {
 }
 
 // Wait waits until the present incarnation of an actor has ended and returns the exit reason; it
-// returns [Missing] if there is none, and NodeDown if the actor's node is lost. It fails with Canceled
-// if ctx ends first, Unavailable if no transport reaches the actor's node. Any goroutine may call it.
+// returns [Missing] if there is none, and NodeDown if the actor's node is lost. It fails with
+// Canceled if ctx ends first, Unavailable if no transport reaches the actor's node. Any goroutine
+// may call it.
 func Wait(ctx context.Context, ref AnyRef) (reason, err error) {
 	done := make(chan error, 1)
 	w := &watch{notify: func(reason error) { done <- reason }}
@@ -163,8 +165,8 @@ func (c *Context[M]) Link(other AnyRef) {
 	}
 }
 
-// Unlink ends the link with another actor. Unlike unlink of Erlang it does not take back an exit that
-// waits already: that one is still handled.
+// Unlink ends the link with another actor. Unlike unlink of Erlang it does not take back an exit
+// that waits already: that one is still handled.
 func (c *Context[M]) Unlink(other AnyRef) {
 	p, o := &c.self.core, other.core()
 	if n := other.elsewhere(); n != nil {
@@ -182,9 +184,9 @@ func (c *Context[M]) Unlink(other AnyRef) {
 }
 
 // TrapExit makes the actor trap exits: an exit of a linked actor, also one with [Normal], becomes a
-// call of f in the actor's turn, before all messages. An error of f ends the actor. nil turns it off,
-// and so does the end of the incarnation. Only exits of links are trapped: Stop, Drain and Kill of an
-// [AnyRef] and the end of the parent are not.
+// call of f in the actor's turn, before all messages. An error of f ends the actor. nil turns it
+// off, and so does the end of the incarnation. Only exits of links are trapped: Stop, Drain and
+// Kill of an [AnyRef] and the end of the parent are not.
 func (c *Context[M]) TrapExit(f func(Exit) error) {
 	c.self.mu.Lock()
 	defer c.self.mu.Unlock()
@@ -214,8 +216,8 @@ func (c *core) removeLink(other *core) {
 	}
 }
 
-// exited handles the exit of a linked actor. It returns the exit reason if this actor must end, else
-// nil.
+// exited handles the exit of a linked actor. It returns the exit reason if this actor must end,
+// else nil.
 func (p *process[M]) exited(s signal) error {
 	p.mu.Lock()
 	var trap func(Exit) error

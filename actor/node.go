@@ -92,9 +92,9 @@ func (l lifetime) Err() error {
 // Name returns the node's name.
 func (n *Node) Name() string { return n.name }
 
-// Start returns the incarnation of the node, like the creation of an Erlang node: the time of Open in
-// nanoseconds since 1970. It differs from that of earlier nodes of the name as long as the clock has
-// not been set back.
+// Start returns the incarnation of the node, like the creation of an Erlang node: the time of Open
+// in nanoseconds since 1970. It differs from that of earlier nodes of the name as long as the clock
+// has not been set back.
 func (n *Node) Start() uint64 { return n.start }
 
 // Len returns the number of actors on the node, those included that are ending or suspended.
@@ -149,15 +149,16 @@ func (e *StopError) Unwrap() error { return e.Err }
 func (e *StopError) Is(target error) bool { return target == mainstem.ErrUnavailable }
 
 // Stop stops the node. From then on no actor can be spawned from the node. All actors that were
-// spawned from it are drained at once: each handles the User messages that wait in its mailbox, then
-// its children are drained in the same way, then it ends with [Shutdown]. Stop returns nil when all
-// have ended. An actor that its parent left behind after its Grace is not waited for.
+// spawned from it are drained at once: each handles the User messages that wait in its mailbox,
+// then its children are drained in the same way, then it ends with [Shutdown]. Stop returns nil
+// when all have ended. An actor that its parent left behind after its Grace is not waited for.
 //
-// If ctx ends first, Stop kills the actors that have not ended and returns a [*StopError] that lists
-// them. One that does not return from its present message runs on: a goroutine cannot be killed.
+// If ctx ends first, Stop kills the actors that have not ended and returns a [*StopError] that
+// lists them. One that does not return from its present message runs on: a goroutine cannot be
+// killed.
 //
-// The first call of Stop or Close does this. Other calls return its result; if their ctx ends before,
-// they fail with Canceled and change nothing.
+// The first call of Stop or Close does this. Other calls return its result; if their ctx ends
+// before, they fail with Canceled and change nothing.
 func (n *Node) Stop(ctx context.Context) error {
 	began := time.Now()
 	return n.stop(ctx.Done(), func() error { return endOf(ctx, began, "actors to stop") })
@@ -207,7 +208,8 @@ func (n *Node) stopAll(done <-chan struct{}, cause func() error) error {
 	return nil
 }
 
-// giveUp kills all actors that have not ended and returns a StopError with them, nil if there are none.
+// giveUp kills all actors that have not ended and returns a StopError with them, nil if there are
+// none.
 func (n *Node) giveUp(cause error) error {
 	e := &StopError{Err: cause}
 	var list func(c *core)

@@ -7,9 +7,10 @@ import (
 )
 
 // Observer is called at the steps of all actors of a node; see [NodeOptions.Observer]. Its methods
-// are called by the goroutines that take these steps: those of actors, of senders, and of callers of
-// [Spawn]. So they must be quick, must not block, and must be safe for concurrent use. If one panics,
-// the node logs it. All this holds for a [Tracer], too. Embed [NoObserver] to implement only some.
+// are called by the goroutines that take these steps: those of actors, of senders, and of callers
+// of [Spawn]. So they must be quick, must not block, and must be safe for concurrent use. If one
+// panics, the node logs it. All this holds for a [Tracer], too. Embed [NoObserver] to implement
+// only some.
 type Observer interface {
 	// Started: the Start method of an incarnation has returned nil, or there is none.
 	Started(a AnyRef)
@@ -39,8 +40,8 @@ func (NoObserver) Handled(AnyRef, time.Duration, time.Duration, error) {}
 // Dropped does nothing.
 func (NoObserver) Dropped(DeadLetter) {}
 
-// Tracer carries traces along with messages; see [NodeOptions.Tracer]. Like an [Observer] it is called
-// by many goroutines at once. A [Propagator] carries traces to other nodes, too.
+// Tracer carries traces along with messages; see [NodeOptions.Tracer]. Like an [Observer] it is
+// called by many goroutines at once. A [Propagator] carries traces to other nodes, too.
 type Tracer interface {
 	// Sent is called when a message is sent, with the context that was passed to Send. The node
 	// keeps the returned value with the message and passes it to Received.

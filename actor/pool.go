@@ -20,9 +20,9 @@ type PoolOptions[M any] struct {
 	Routing Routing
 	// Key is for [ByKey]. It is called by the senders' goroutines.
 	Key func(M) string
-	// Worker says how the workers run and when they are restarted. Options.Name must
-	// be empty and Options.Idle 0. With a bounded mailbox and [Block], the whole pool pushes back: Send
-	// waits when all workers have enough to do.
+	// Worker says how the workers run and when they are restarted. Options.Name must be empty and
+	// Options.Idle 0. With a bounded mailbox and [Block], the whole pool pushes back: Send waits
+	// when all workers have enough to do.
 	Worker ChildOptions
 	// Limit and Backoff are those of the pool's supervisor, for workers without their own.
 	Limit   Limit

@@ -34,8 +34,8 @@ type reason struct{ name string }
 func (r *reason) Error() string { return r.name }
 
 // ReasonName returns the name of the first of this package's exit reasons in the tree of err (see
-// errors.As), and false if there is none. The names are part of the protocol between nodes and do not
-// change.
+// errors.As), and false if there is none. The names are part of the protocol between nodes and do
+// not change.
 func ReasonName(err error) (string, bool) {
 	var r *reason
 	if errors.As(err, &r) {
@@ -54,8 +54,9 @@ func ParseReason(name string) (error, bool) {
 	return nil, false
 }
 
-// IsCrash reports whether an exit reason means that the actor failed: it is neither Normal, Shutdown
-// nor Passivated, nor wraps one of them. A [Transient] child is restarted after a crash only.
+// IsCrash reports whether an exit reason means that the actor failed: it is neither Normal,
+// Shutdown nor Passivated, nor wraps one of them. A [Transient] child is restarted after a crash
+// only.
 func IsCrash(reason error) bool {
 	return !errors.Is(reason, Normal) && !errors.Is(reason, Shutdown) && !errors.Is(reason, Passivated)
 }

@@ -57,12 +57,12 @@ func (p *process[M]) asks() *askPools { return &p.typeState.asks }
 //
 // nil means that m is in the mailbox, or was treated as the [Overflow] policy says; for an actor of
 // another node it means that the [Transport] has accepted m. An error means that m will not be
-// handled, and m becomes a dead letter: Closed if the actor has ended, Unavailable if the mailbox is
-// full or the node cannot be reached, Canceled if ctx ended while Send waited.
+// handled, and m becomes a dead letter: Closed if the actor has ended, Unavailable if the mailbox
+// is full or the node cannot be reached, Canceled if ctx ended while Send waited.
 //
-// Send waits only for room in a mailbox with the policy [Block], for a transport, and for the former
-// actor of a key (see [Keyed.Ref]). ctx bounds that; an actor passes its own [Context], with which it
-// never waits for its own mailbox.
+// Send waits only for room in a mailbox with the policy [Block], for a transport, and for the
+// former actor of a key (see [Keyed.Ref]). ctx bounds that; an actor passes its own [Context], with
+// which it never waits for its own mailbox.
 func (r Ref[M]) Send(ctx context.Context, m M) error {
 	return r.put(ctx, User, envelope[M]{m: m})
 }
@@ -141,8 +141,8 @@ func (r Ref[M]) core() *core {
 	return r.to.local()
 }
 
-// Lookup returns the actor that has a name on n now, as whereis does. It fails with NotFound if there
-// is none, Invalid if the actor takes other messages than M.
+// Lookup returns the actor that has a name on n now, as whereis does. It fails with NotFound if
+// there is none, Invalid if the actor takes other messages than M.
 func Lookup[M any](n *Node, name string) (Ref[M], error) {
 	v, ok := n.names.Load(name)
 	if !ok {
@@ -151,9 +151,10 @@ func Lookup[M any](n *Node, name string) (Ref[M], error) {
 	return refOf[M](v.(*core))
 }
 
-// Find returns the actor of an address on n: by number if the address has one, else by name. It does
-// not compare a.Node with the name of n ([At] does). It fails with Closed if the actor has ended or
-// a.Start is another incarnation of the node, Invalid if the actor takes other messages than M.
+// Find returns the actor of an address on n: by number if the address has one, else by name. It
+// does not compare a.Node with the name of n ([At] does). It fails with Closed if the actor has
+// ended or a.Start is another incarnation of the node, Invalid if the actor takes other messages
+// than M.
 func Find[M any](n *Node, a Address) (Ref[M], error) {
 	c := n.find(a)
 	if c == nil || a.Start != 0 && a.Start != n.start {
@@ -172,10 +173,10 @@ func refOf[M any](c *core) (Ref[M], error) {
 	return Ref[M]{p}, nil
 }
 
-// Adapt returns a reference that converts each message with f and sends the result to r. f is called
-// by the goroutine of the sender, or, for timers, events and groups, by one of the runtime; several
-// may call it at once. If f panics, its message becomes a dead letter, and Send fails with Internal,
-// with a [*PanicError]. Monitor, Link and Stop reach the actor of r.
+// Adapt returns a reference that converts each message with f and sends the result to r. f is
+// called by the goroutine of the sender, or, for timers, events and groups, by one of the runtime;
+// several may call it at once. If f panics, its message becomes a dead letter, and Send fails with
+// Internal, with a [*PanicError]. Monitor, Link and Stop reach the actor of r.
 func Adapt[A, B any](r Ref[B], f func(A) B) Ref[A] {
 	if r.to == nil {
 		return Ref[A]{}

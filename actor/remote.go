@@ -24,19 +24,19 @@ import (
 //	Context.Link -> Transport.Link               ...    Inbound.Link
 //	end of an actor -> Transport.Exit            ...    Inbound.Exit
 //
-// A question that leaves its node gets a number there (publish). The number is the ID of an Address,
-// which the message carries in place of the Reply. The question stays in the table questions until it
-// is answered, until the node is lost that it was sent to, or until a later publish finds that nobody
-// waits for it.
+// A question that leaves its node gets a number there (publish). The number is the ID of an
+// Address, which the message carries in place of the Reply. The question stays in the table
+// questions until it is answered, until the node is lost that it was sent to, or until a later
+// publish finds that nobody waits for it.
 
-// Transport carries messages, answers, monitors, links and exits to other nodes. On the other node it
-// calls the methods of [Inbound].
+// Transport carries messages, answers, monitors, links and exits to other nodes. On the other node
+// it calls the methods of [Inbound].
 //
 // All calls from one actor to actors of one node must take effect there in their order, whichever
-// methods they are and however the receiver is addressed. from is the number of that actor, 0 if the
-// caller is no actor. All methods must be safe for concurrent use. Actors call most of them in their
-// turn. They may block while a node is being connected; Send and Answer may also block while the other
-// node accepts no more. Errors should be of package mainstem.
+// methods they are and however the receiver is addressed. from is the number of that actor, 0 if
+// the caller is no actor. All methods must be safe for concurrent use. Actors call most of them in
+// their turn. They may block while a node is being connected; Send and Answer may also block while
+// the other node accepts no more. Errors should be of package mainstem.
 type Transport interface {
 	// Send carries a message. An error means that the message will not arrive. If the message
 	// is lost after Send has returned nil, the transport should call [Inbound.Undelivered].
@@ -56,8 +56,8 @@ type Transport interface {
 	Order(to Address, o Order)
 }
 
-// ErrRestarted: the actor has ended because its node was restarted: the reference is from an earlier
-// incarnation of the node. It matches [ErrStopped]. Kind Closed.
+// ErrRestarted: the actor has ended because its node was restarted: the reference is from an
+// earlier incarnation of the node. It matches [ErrStopped]. Kind Closed.
 var ErrRestarted = fmt.Errorf("%w: its node was restarted", ErrStopped)
 
 // Outbound is a message for an actor of another node.
@@ -94,8 +94,8 @@ func (o Order) String() string {
 	return "unknown order"
 }
 
-// Connect sets the transport of the node, for as long as the node lives. It fails with Exists if the
-// node has one.
+// Connect sets the transport of the node, for as long as the node lives. It fails with Exists if
+// the node has one.
 func (n *Node) Connect(t Transport) error {
 	if !n.transport.CompareAndSwap(nil, &t) {
 		return &mainstem.Error{Kind: mainstem.KindExists, Op: "connect node " + n.name, Hint: "a node has one transport"}
@@ -113,9 +113,9 @@ func (n *Node) carrier(to Address) (Transport, error) {
 	return nil, fault("reach", to, ErrUnreachable)
 }
 
-// At returns a reference to the actor of an address on any node. For an actor of n it fails as [Find]
-// does. Whether an actor of another node exists is known only when the reference is used. The
-// reference for the zero Address is the zero Ref.
+// At returns a reference to the actor of an address on any node. For an actor of n it fails as
+// [Find] does. Whether an actor of another node exists is known only when the reference is used.
+// The reference for the zero Address is the zero Ref.
 func At[M any](n *Node, a Address) (Ref[M], error) {
 	switch {
 	case a.IsZero():
@@ -126,9 +126,9 @@ func At[M any](n *Node, a Address) (Ref[M], error) {
 	return Ref[M]{remote[M]{n, a}}, nil
 }
 
-// On binds a decoded reference to node n, so that it can be used there: if the actor is one of n, the
-// result refers to it directly, else it uses the transport of n. If the actor is one of n that has
-// ended, sending to the result fails with Closed. Any other reference is returned as it is.
+// On binds a decoded reference to node n, so that it can be used there: if the actor is one of n,
+// the result refers to it directly, else it uses the transport of n. If the actor is one of n that
+// has ended, sending to the result fails with Closed. Any other reference is returned as it is.
 func (r Ref[M]) On(n *Node) Ref[M] {
 	far, ok := r.to.(remote[M])
 	if !ok {
@@ -140,15 +140,15 @@ func (r Ref[M]) On(n *Node) Ref[M] {
 	return Ref[M]{remote[M]{n, far.at}}
 }
 
-// remote is the target of a reference to an actor of another node, or of a decoded reference that is
-// not bound to a node yet. It is a value, so that references with the same address are equal.
+// remote is the target of a reference to an actor of another node, or of a decoded reference that
+// is not bound to a node yet. It is a value, so that references with the same address are equal.
 type remote[M any] struct {
 	node *Node // whose transport reaches the actor; nil if the reference is not bound
 	at   Address
 }
 
-// seenBy binds a reference that is not bound yet to the node of the actor whose Context ctx is or comes
-// from. Any other reference is returned as it is.
+// seenBy binds a reference that is not bound yet to the node of the actor whose Context ctx is or
+// comes from. Any other reference is returned as it is.
 func (r Ref[M]) seenBy(ctx context.Context) Ref[M] {
 	if far, ok := r.to.(remote[M]); ok && far.node == nil && ctx != nil {
 		if c, ok := ctx.Value(senderKey{}).(*core); ok {
@@ -204,8 +204,8 @@ func (f remote[M]) put(ctx context.Context, p Priority, e envelope[M]) error {
 	return err
 }
 
-// carry sends a message. A panic, such as one in a method of the message that encodes it, is returned
-// as an error.
+// carry sends a message. A panic, such as one in a method of the message that encodes it, is
+// returned as an error.
 func carry(ctx context.Context, t Transport, m Outbound) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -215,8 +215,8 @@ func carry(ctx context.Context, t Transport, m Outbound) (err error) {
 	return t.Send(ctx, m)
 }
 
-// failed makes a dead letter of a message that was not carried. It returns the transport's error as it
-// is if that wraps a *mainstem.Error.
+// failed makes a dead letter of a message that was not carried. It returns the transport's error as
+// it is if that wraps a *mainstem.Error.
 func (f remote[M]) failed(e envelope[M], cause error) error {
 	err := unplaced(f.node, f.at, e, cause)
 	var known *mainstem.Error
@@ -279,8 +279,8 @@ func (q *farQuestion[R]) answer(_ uint64, v R, err error) error {
 	return t.Answer(q.by, q.at, v, err)
 }
 
-// farAsked is the question of another node that a message asks. If the message becomes a dead letter,
-// abandon carries ErrNoReply to that node. The fields are those of farQuestion.
+// farAsked is the question of another node that a message asks. If the message becomes a dead
+// letter, abandon carries ErrNoReply to that node. The fields are those of farQuestion.
 type farAsked struct {
 	node *Node
 	at   Address
@@ -295,8 +295,8 @@ func (q *farAsked) abandon(_ uint64, by Address, cause error) {
 	}
 }
 
-// On binds a decoded reply to node n, so that it can be used there: if the question was asked on n, it
-// is answered directly, else through the transport of n. Any other reply is returned as it is.
+// On binds a decoded reply to node n, so that it can be used there: if the question was asked on n,
+// it is answered directly, else through the transport of n. Any other reply is returned as it is.
 func (r Reply[R]) On(n *Node) Reply[R] { return r.on(n, 0) }
 
 // on is On for a reply that the actor with the number by has got.
@@ -315,9 +315,9 @@ func (r Reply[R]) on(n *Node, by uint64) Reply[R] {
 	return Reply[R]{to: &farQuestion[R]{n, far.at, by}}
 }
 
-// NewReply returns a reply that passes the answer to f, once at most, in the goroutine that answers.
-// The error of f is that of [Reply.Send]. Such a reply cannot be sent to other nodes, and f is not
-// called if the message with the reply is dropped.
+// NewReply returns a reply that passes the answer to f, once at most, in the goroutine that
+// answers. The error of f is that of [Reply.Send]. Such a reply cannot be sent to other nodes, and
+// f is not called if the message with the reply is dropped.
 func NewReply[R any](f func(v R, err error) error) Reply[R] {
 	return Reply[R]{to: &funcReply[R]{f: f}}
 }
@@ -335,8 +335,8 @@ func (q *funcReply[R]) answer(_ uint64, v R, err error) error {
 	return q.f(v, err)
 }
 
-// questions are the questions of a node that other nodes can answer, by number. Numbers are random, so
-// that a node to which a question was not sent cannot answer it.
+// questions are the questions of a node that other nodes can answer, by number. Numbers are random,
+// so that a node to which a question was not sent cannot answer it.
 type questions struct {
 	mu   sync.Mutex // guards open, and question.number
 	open map[uint64]openQuestion
@@ -354,11 +354,11 @@ type openQuestion struct {
 	to     string // the node to which it was sent; "" if its Reply was encoded as a part of a message
 }
 
-// publish gives the question a number by which other nodes can answer it and returns its address. If it
-// has a number for this ticket already, that is used again.
+// publish gives the question a number by which other nodes can answer it and returns its address.
+// If it has a number for this ticket already, that is used again.
 //
-// Questions that nobody waits for any more stay in the table. publish removes them when the size of the
-// table is a power of two, so that a table that grows is swept seldom.
+// Questions that nobody waits for any more stay in the table. publish removes them when the size of
+// the table is a power of two, so that a table that grows is swept seldom.
 func (q *question[R]) publish(ticket uint64, to string) Address {
 	n := q.node
 	a := Address{Node: n.name, Start: n.start}

@@ -47,9 +47,9 @@ type Router[M any] struct {
 	routes atomic.Pointer[[]Ref[M]]
 }
 
-// NewRouter makes a router. key is for [ByKey] only, which needs it, and is called
-// by the senders' goroutines, or, for timers and events, by those of the runtime. A message
-// for which it panics is a dead letter with a [*PanicError]. It fails with Invalid if the two do not fit.
+// NewRouter makes a router. key is for [ByKey] only, which needs it, and is called by the senders'
+// goroutines, or, for timers and events, by those of the runtime. A message for which it panics is
+// a dead letter with a [*PanicError]. It fails with Invalid if the two do not fit.
 func NewRouter[M any](routing Routing, key func(M) string, routes ...Ref[M]) (*Router[M], error) {
 	switch {
 	case routing > ByKey:

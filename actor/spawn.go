@@ -13,8 +13,9 @@ type Spawner interface {
 }
 
 // Spawn starts an actor with the value a. If a has a Start method, the calling goroutine runs it,
-// and Spawn returns its error, as gen_server:start returns that of init. The name of o is registered
-// before Start is called. An actor has a goroutine only while it has messages: Spawn starts none.
+// and Spawn returns its error, as gen_server:start returns that of init. The name of o is
+// registered before Start is called. An actor has a goroutine only while it has messages: Spawn
+// starts none.
 //
 // The new actor is a child of s and ends before s does. Unlike spawn_link of Erlang, that does not
 // link the two: if the child ends, its parent goes on. The actor is not restarted; see [Supervise].

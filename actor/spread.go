@@ -8,22 +8,34 @@ import (
 	"time"
 )
 
-// A value for very many actors would start as many goroutines, all at once. So
-// their actors are woken in chunks: a worker puts the value into the mailboxes of a
-// chunk and then runs the actors that were idle one after another, while their
-// memory is still in its cache. An actor that blocks in Receive would hold up the rest of
-// its chunk: a watchdog looks for that and starts more workers for what is left.
+// A value for n idle actors (Event.Publish, Group.Broadcast) would start n goroutines at once.
+// Instead spread wakes the actors in chunks of chunkActors:
+//
+//  1. GOMAXPROCS workers, or fewer if there are fewer chunks, take one chunk after another.
+//  2. A worker offers the value to all actors of its chunk. The idle ones that this has woken are
+//     its batch. spread returns when all chunks have been offered.
+//  3. The worker runs the actors of its batch one after another, each until its mailbox is empty,
+//     while their memory is in the cache of the processor. Then it takes the next chunk.
+//
+// An actor that blocks in Receive holds up the rest of its batch, and the chunks that its worker
+// would take. So every watchdogEvery the watchdog compares how many actors have been begun with the
+// last time. If those are not more than there are workers, it starts as many workers again, for the
+// batches that still have actors that nobody has begun, or for the chunks that are left. It stops
+// when all is begun.
+//
+// Invariant: each actor of a batch is run by exactly one worker: the one that got its index from
+// batch.next.
 const (
 	chunkActors   = 128
 	watchdogEvery = 2 * time.Millisecond
 )
 
-// runnable is an actor of any message type that a goroutine has claimed.
+// runnable is an actor of any message type that has been claimed: the caller of run has it.
 type runnable interface{ run() }
 
-// offer puts an envelope into the mailbox like put, but leaves it to the caller to
-// run the actor if that woke it. The error is ErrStopped itself if the actor has
-// stopped: then there is no dead letter. After any other error there is one.
+// offer puts an envelope into the mailbox like put, but returns the actor if that has woken it: the
+// caller must run it. If the actor has ended, the error is ErrStopped itself and there is no dead
+// letter. After any other error there is one.
 func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, err error) {
 	if p.node.observed {
 		e.x = p.node.observe(ctx, Ref[M]{p}, e.x)
@@ -57,14 +69,14 @@ func (a *adapter[A, B]) offer(ctx context.Context, e envelope[A]) (runnable, err
 	return a.ref.to.offer(ctx, turned)
 }
 
-// batch are actors that were woken together, and how many of them have been run.
+// batch are the actors of a chunk that were woken.
 type batch struct {
-	actors []runnable
-	next   atomic.Int64
-	shared bool // more than one worker runs it; spreading.mu guards it
+	actors []runnable   // does not change while the batch is in active
+	next   atomic.Int64 // the index of the next actor to run; it may exceed len(actors)
+	shared bool         // more than one worker has it: it must not be used again; spreading.mu guards it
 }
 
-// run runs actors of b until all have been claimed.
+// run runs actors of b until there is none that no worker has begun.
 func (b *batch) run() {
 	for {
 		i := b.next.Add(1) - 1
@@ -75,26 +87,26 @@ func (b *batch) run() {
 	}
 }
 
-// spreading is one value on its way to many actors.
+// spreading is one call of spread.
 type spreading[E any] struct {
 	ctx    context.Context
 	refs   []Ref[E]
 	v      E
-	chunks int64
-	next   atomic.Int64  // the chunk to take next
-	left   atomic.Int64  // chunks whose mailboxes do not have the value yet
+	chunks int64         // how many chunks refs has
+	next   atomic.Int64  // the chunk to take next; it may exceed chunks
+	left   atomic.Int64  // chunks that have not been offered to the end
 	placed chan struct{} // closed when left is 0
 
-	mu      sync.Mutex // guards the fields below
-	gone    []Ref[E]   // whose actors had stopped
-	active  map[*batch]struct{}
-	workers int
-	ran     int64 // actors of batches that are finished
-	seen    int64 // progress at the last look of the watchdog
+	mu      sync.Mutex          // guards the fields below, and shared of all batches
+	gone    []Ref[E]            // references to actors that had ended
+	active  map[*batch]struct{} // batches that are not finished
+	workers int                 // workers that have not returned
+	ran     int64               // actors of finished batches
+	seen    int64               // actors that were begun when the watchdog ran last
 }
 
-// spread puts v into the mailboxes of refs and returns those that have stopped.
-// The actors run on after it has returned.
+// spread puts v into the mailboxes of refs and returns the references to actors that have ended. It
+// does not wait until the actors have handled v. refs is read until it returns.
 func spread[E any](ctx context.Context, refs []Ref[E], v E) []Ref[E] {
 	if len(refs) == 0 {
 		return nil
@@ -122,6 +134,7 @@ func spread[E any](ctx context.Context, refs []Ref[E], v E) []Ref[E] {
 	return s.gone
 }
 
+// hire starts n workers, for b if that is not nil. The caller holds s.mu, or no worker runs yet.
 func (s *spreading[E]) hire(n int, b *batch) {
 	s.workers += n
 	for range n {
@@ -129,7 +142,7 @@ func (s *spreading[E]) hire(n int, b *batch) {
 	}
 }
 
-// work runs what is left of b, if not nil, and then takes chunks.
+// work is a worker: it runs the rest of b, if that is not nil, and then takes chunks.
 func (s *spreading[E]) work(b *batch) {
 	if b != nil {
 		s.finish(b)
@@ -157,7 +170,7 @@ func (s *spreading[E]) work(b *batch) {
 	s.workers--
 }
 
-// finish runs b to its end and reports whether the caller may use it again.
+// finish runs b to its end and reports whether the caller may use it for another chunk.
 func (s *spreading[E]) finish(b *batch) bool {
 	b.run()
 	s.mu.Lock()
@@ -169,13 +182,13 @@ func (s *spreading[E]) finish(b *batch) bool {
 	return !b.shared
 }
 
-// place puts the value into the mailboxes of a chunk and the woken actors into b.
+// place offers the value to the actors of a chunk and appends those that this has woken to b.
 func (s *spreading[E]) place(b *batch, chunk int) {
 	e := envelope[E]{m: s.v}
 	for _, r := range s.refs[chunk*chunkActors : min((chunk+1)*chunkActors, len(s.refs))] {
 		woken, err := r.to.offer(s.ctx, e)
 		switch {
-		case err == ErrStopped: // any other error is of a message, not of the actor
+		case err == ErrStopped: // any other error is about the message: the actor goes on
 			s.mu.Lock()
 			s.gone = append(s.gone, r)
 			s.mu.Unlock()
@@ -188,8 +201,8 @@ func (s *spreading[E]) place(b *batch, chunk int) {
 	}
 }
 
-// look is the watchdog. If the workers have begun with fewer actors than they
-// are since it looked last, they are blocked, and it hires as many again.
+// look is the watchdog. If no more actors were begun since it ran last than there are workers, it
+// takes the workers for blocked and starts as many again.
 func (s *spreading[E]) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +216,7 @@ func (s *spreading[E]) look() {
 		}
 	}
 	if len(stuck) == 0 && s.next.Load() >= s.chunks {
-		return // all that is left runs
+		return // all actors have been begun
 	}
 	if progress-s.seen <= int64(s.workers) {
 		more := max(1, s.workers/max(1, len(stuck)))

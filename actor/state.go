@@ -188,7 +188,8 @@ func (s *state) alive() bool { return s.phase < phaseEnding }
 func (s *state) busy() bool { return s.phase != phaseIdle && s.phase < phaseEnding }
 
 // open reports whether the mailbox accepts messages. A message that it accepts while the actor is
-// ending or suspended is handled by the next incarnation, or becomes a dead letter if there is none.
+// ending or suspended is handled by the next incarnation, or becomes a dead letter if there is
+// none.
 func (s *state) open() bool { return s.phase <= phaseEnding || s.phase == phaseSuspended }
 
 // past reports whether links and monitors have been taken from the incarnation, so that a new

@@ -59,8 +59,8 @@ type SupervisorOptions struct {
 	AutoStop AutoStop // default Never
 }
 
-// Supervisor refers to a supervisor. Its calls wait for the supervisor, as long
-// as ctx allows, and may come from any goroutine but those of its children while they start or stop.
+// Supervisor refers to a supervisor. Its calls wait for the supervisor, as long as ctx allows, and
+// may come from any goroutine but those of its children while they start or stop.
 type Supervisor struct {
 	ref Ref[command]
 }

@@ -2,14 +2,14 @@ package actor
 
 import "sync"
 
-// table finds the actors of a node by their numbers. A number consists of the index of a slot and of
-// its generation: how often the slot was used before:
+// table finds the actors of a node by their numbers. A number consists of the index of a slot and
+// of its generation: how often the slot was used before:
 //
 //	bits 0–31   slot, from 1
 //	bits 32–63  generation
 //
-// A look-up hashes nothing, and the number of an actor that has ended does not become that of another
-// before its slot was used 2^32 times. 0 is the number of no actor.
+// A look-up hashes nothing, and the number of an actor that has ended does not become that of
+// another before its slot was used 2^32 times. 0 is the number of no actor.
 //
 // Invariant: t.slot(i).c, if it is not nil, has the number made of i and t.slot(i).generation.
 type table struct {

@@ -16,8 +16,8 @@ type Timer struct {
 	due   time.Time     // when it fires next, or fired last
 }
 
-// Stop cancels the timer. It returns false if the timer was stopped before, or had no period and has
-// taken effect.
+// Stop cancels the timer. It returns false if the timer was stopped before, or had no period and
+// has taken effect.
 func (t *Timer) Stop() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,8 +38,9 @@ func (t *Timer) claim() bool {
 	return true
 }
 
-// startTimer calls fire after d and, if every is above 0, once in each period from then on until fire
-// returns false or the timer is stopped. fire runs in a goroutine of its own, never twice at once.
+// startTimer calls fire after d and, if every is above 0, once in each period from then on until
+// fire returns false or the timer is stopped. fire runs in a goroutine of its own, never twice at
+// once.
 func startTimer(d, every time.Duration, fire func(t *Timer) bool) *Timer {
 	t := &Timer{every: every, due: time.Now().Add(d)}
 	t.mu.Lock()
@@ -69,14 +70,14 @@ func (t *Timer) again() {
 }
 
 // SendAfter sends m after d, unless the timer is stopped first. It does not wait for room: if the
-// mailbox is full, m is treated as the [Overflow] policy says, and becomes a dead letter with [Block].
-// The timer outlives the actor that set it.
+// mailbox is full, m is treated as the [Overflow] policy says, and becomes a dead letter with
+// [Block]. The timer outlives the actor that set it.
 func (r Ref[M]) SendAfter(d time.Duration, m M) *Timer {
 	return startTimer(d, 0, func(t *Timer) bool { return t.claim() && r.Send(noWait, m) == nil })
 }
 
-// SendEvery sends m once in each period d, like SendAfter, until the timer is stopped or the receiver
-// has ended. Periods that pass while the process is suspended are skipped.
+// SendEvery sends m once in each period d, like SendAfter, until the timer is stopped or the
+// receiver has ended. Periods that pass while the process is suspended are skipped.
 func (r Ref[M]) SendEvery(d time.Duration, m M) *Timer {
 	d = max(d, 1)
 	return startTimer(d, d, func(t *Timer) bool {
@@ -89,9 +90,9 @@ func (r Ref[M]) SendEvery(d time.Duration, m M) *Timer {
 // the incarnation. Once Stop has returned in the actor's turn, f is not called any more.
 func (c *Context[M]) After(d time.Duration, f func() error) *Timer { return c.after(d, 0, f) }
 
-// Every calls f once in each period d, like After. Each period puts a call into the mailbox, even if
-// the call before still waits there; calls of an actor that is slow collect. Periods that pass while
-// the process is suspended are skipped.
+// Every calls f once in each period d, like After. Each period puts a call into the mailbox, even
+// if the call before still waits there; calls of an actor that is slow collect. Periods that pass
+// while the process is suspended are skipped.
 func (c *Context[M]) Every(d time.Duration, f func() error) *Timer {
 	d = max(d, 1)
 	return c.after(d, d, f)
