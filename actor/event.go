@@ -9,44 +9,52 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Event is something that happens again and again, with a value of type E, and
-// that any number of actors subscribe to. Any holder of the Event can publish; a name
-// lets others find it. It ends with the actor or node that made it.
+// Event is a topic with values of type E to which actors subscribe. Any holder of the Event can
+// publish; others find it by its name. Unlike gen_event it has no process and no handlers: Publish
+// puts a value into the mailboxes of the subscribers. An Event is safe for concurrent use.
 //
-// Subscribers get the values as ordinary messages: each all values since it
-// subscribed, in the order in which they were published. A subscriber that has
-// stopped is forgotten.
+// An event that an actor made ends with the incarnation of the actor that made it. One that was
+// made from a node lasts as long as the node.
+//
+// A subscriber gets the values as ordinary messages: all that were published since it subscribed,
+// in the order in which they were published, except those that the [Overflow] policy of its mailbox
+// drops. Subscribers that have ended are removed.
 type Event[E any] struct {
-	name  string
-	node  *Node
-	owner *core
-	keep  int
-	watch func(active bool)
+	name  string            // "" if it has none
+	node  *Node             // where it was made
+	owner *core             // the actor that made it, or the root of the node
+	keep  int               // EventOptions.Replay
+	watch func(active bool) // calls EventOptions.Active, or nil
 
-	publishing chan struct{} // of capacity 1: full while a value goes to all mailboxes, which keeps the order
-	mu         sync.Mutex    // guards the fields below; never held while anything waits
-	subs       receivers[E]  // lent to one publisher at most
-	last       []E           // the last values, the oldest first
-	ended      bool
+	// publishing has capacity 1. It is full while a value goes to the mailboxes, so that values
+	// reach all of them in one order.
+	publishing chan struct{}
 
-	published atomic.Uint64
+	mu    sync.Mutex   // guards the fields below; never held while a call waits
+	subs  receivers[E] // lent to one publisher at most: the holder of publishing
+	last  []E          // the last values, keep at most, the oldest first
+	ended bool
+
+	published atomic.Uint64 // values published so far
 }
 
 // EventOptions configure an [Event]; nil means the defaults.
 type EventOptions struct {
 	// Replay is how many of the last values a new subscriber gets first. Default 0.
 	Replay int
-	// Active is called with true when the first subscriber comes and with false when
-	// the last has gone: in the turn of the actor that made the event, or, for an event
-	// of a node, by the goroutine that subscribes. Subscribers that stop are noticed
-	// when a value is published, or others subscribe. If two goroutines subscribe or
-	// unsubscribe at once, an event of a node may call it at once too.
+	// Active is called with true when the first subscriber comes and with false when the last
+	// has gone. Default: none.
+	//
+	// Of an event that an actor made, it is called in the actor's turn, at priority [System]. Of
+	// an event of a node, it is called by the goroutine that subscribes, unsubscribes or
+	// publishes, so that several calls may run at once. Subscribers that have ended are noticed
+	// when a value is published, or when there are many and another one subscribes.
 	Active func(active bool)
 }
 
-// NewEvent makes an event. An event with a name can be found by [LookupEvent];
-// one without is known only to those who are given it. It fails with Exists if the
-// name is taken by another event.
+// NewEvent makes an event. An event with a name can be found by [LookupEvent] on its node; one
+// without a name is known only to its holders. NewEvent fails with Exists if another event of the
+// node has the name, Invalid if name cannot be a name.
 func NewEvent[E any](s Spawner, name string, o *EventOptions) (*Event[E], error) {
 	if o == nil {
 		o = &EventOptions{}
@@ -80,8 +88,8 @@ func NewEvent[E any](s Spawner, name string, o *EventOptions) (*Event[E], error)
 	return e, nil
 }
 
-// LookupEvent returns the event of a name. It fails with NotFound if there is
-// none, Invalid if its values are of another type.
+// LookupEvent returns the event that has a name on a node. It fails with NotFound if there is none,
+// Invalid if its values are of another type.
 func LookupEvent[E any](n *Node, name string) (*Event[E], error) {
 	v, ok := n.events.Load(name)
 	if !ok {
@@ -94,7 +102,7 @@ func LookupEvent[E any](n *Node, name string) (*Event[E], error) {
 	return e, nil
 }
 
-// Owner returns the address of the actor that made the event, zero if it was the node.
+// Owner returns the address of the actor that made the event, zero if it was made from the node.
 func (e *Event[E]) Owner() Address {
 	if e.owner == &e.node.root {
 		return Address{}
@@ -102,20 +110,21 @@ func (e *Event[E]) Owner() Address {
 	return e.owner.address()
 }
 
-// Len returns how many actors are subscribed.
+// Len returns how many actors are subscribed. Some may have ended since the last Publish.
 func (e *Event[E]) Len() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.subs.refs)
 }
 
-// Subscribe lets r get all values from now on, after the last ones that the
-// event keeps. An actor whose messages are not E subscribes through [Adapt]. An
-// actor is subscribed once: a second Subscribe replaces the first and replays nothing.
-// A subscription outlives restarts. It fails with Closed if the event or the actor has ended.
+// Subscribe subscribes the actor of r: it gets the last values that the event keeps (see
+// [EventOptions.Replay]), then all that are published from now on. An actor whose messages are not
+// E subscribes through [Adapt]. An actor is subscribed once: a second Subscribe replaces the
+// reference and replays nothing. A subscription outlives restarts of the actor.
 //
-// Subscribe waits for no mailbox and no publisher. If the values that the event keeps do not
-// fit into the actor's mailbox, it fails with Unavailable.
+// It fails with Closed if the event or the actor has ended, or r refers to no actor of this
+// process. Subscribe waits neither for a mailbox nor for a publisher. If the last values do not fit
+// into the mailbox, it fails with Unavailable, and the actor has got some of them.
 func (e *Event[E]) Subscribe(r Ref[E]) error {
 	c := r.core()
 	if c == nil || c.gone() {
@@ -128,8 +137,9 @@ func (e *Event[E]) Subscribe(r Ref[E]) error {
 	return err
 }
 
-// subscribeLocked returns what Active is to be called with. A value that is being
-// published is among the last or was not kept: r gets the ones after it.
+// subscribeLocked subscribes r and returns the arguments for calls of Active. If a value is being
+// published, it is one of last, unless none are kept, and r gets it by that way only: the publisher
+// has the references from before. The caller holds e.mu.
 func (e *Event[E]) subscribeLocked(r Ref[E], c *core) (notices []bool, err error) {
 	if e.ended {
 		return nil, fault("subscribe to", Address{Node: e.node.name, Name: e.name}, ErrStopped)
@@ -151,8 +161,8 @@ func (e *Event[E]) subscribeLocked(r Ref[E], c *core) (notices []bool, err error
 	return notices, nil
 }
 
-// Unsubscribe ends the subscription of an actor. Values that are in its mailbox
-// stay there, and one that is being published may still come.
+// Unsubscribe ends the subscription of an actor. Values that are in its mailbox stay there, and a
+// value that is being published may still come.
 func (e *Event[E]) Unsubscribe(r AnyRef) {
 	e.mu.Lock()
 	emptied := e.subs.drop(r.core()) && len(e.subs.refs) == 0
@@ -162,8 +172,8 @@ func (e *Event[E]) Unsubscribe(r AnyRef) {
 	}
 }
 
-// giveBack takes back what a publisher was lent, and drops those of it that have
-// stopped, unless they have subscribed anew.
+// giveBack ends the loan of the references to a publisher, and removes those in gone, whose actors
+// have ended, unless they were replaced meanwhile.
 func (e *Event[E]) giveBack(gone []Ref[E]) {
 	e.mu.Lock()
 	e.subs.lent = false
@@ -174,7 +184,8 @@ func (e *Event[E]) giveBack(gone []Ref[E]) {
 	}
 }
 
-// notice calls Active, which may use the event: the caller does not hold e.mu.
+// notice calls Active once for each argument. Active may use the event, so the caller must not hold
+// e.mu.
 func (e *Event[E]) notice(active ...bool) {
 	if e.watch != nil {
 		for _, on := range active {
@@ -183,10 +194,14 @@ func (e *Event[E]) notice(active ...bool) {
 	}
 }
 
-// Publish puts v into the mailboxes of all subscribers and returns how many there
-// were. ctx bounds the waiting for mailboxes with the policy [Block], and for others who
-// publish: it fails with Canceled if ctx ends before its turn comes, Closed if the event
-// has ended. A full mailbox is no error here: its policy decides about the value.
+// Publish puts v into the mailboxes of all subscribers and returns how many those were. It returns
+// when v is in all mailboxes; it does not wait until v is handled. One call publishes at a time,
+// others wait for it.
+//
+// ctx, which may be nil, bounds the waiting for other calls and for room in mailboxes with the
+// policy [Block]. Publish fails with Canceled if ctx ends while it waits for other calls, Closed if
+// the event has ended. A full mailbox is no error: its policy decides about v, and the subscriber
+// is counted.
 func (e *Event[E]) Publish(ctx context.Context, v E) (int, error) {
 	var cancelled <-chan struct{}
 	if ctx != nil {
@@ -218,7 +233,7 @@ func (e *Event[E]) Publish(ctx context.Context, v E) (int, error) {
 	return len(subs) - len(gone), nil
 }
 
-// end ends the event: nothing can be published or subscribed to any more.
+// end ends the event: Publish and Subscribe fail from then on, and its name is free.
 func (e *Event[E]) end() {
 	e.mu.Lock()
 	e.ended = true
@@ -228,7 +243,7 @@ func (e *Event[E]) end() {
 	}
 }
 
-// gone reports whether c has ended for good.
+// gone reports whether c has ended and will not be restarted.
 func (c *core) gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

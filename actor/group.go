@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Group is a set of actors that take the same messages: any holder of the group can
-// reach all of them without knowing who they are. It is safe for concurrent use.
+// Group is a set of actors that take the same messages, like a group of pg: any holder of the group
+// can send to all members. It is safe for concurrent use.
 //
-// Actors join and leave; one that has ended for good is no member any more. A
-// member that a supervisor restarts stays one. A message for one member of many is
-// a [Router]'s business, values with a memory are an [Event]'s.
+// Actors join and leave. A member that a supervisor restarts stays a member; one that has ended for
+// good is removed. Unlike an [Event] a group replays nothing to new members and lets broadcasts run
+// at the same time; a [Router] sends each message to one actor of several.
 type Group[M any] struct {
 	name string
 	node *Node
@@ -20,10 +20,10 @@ type Group[M any] struct {
 	members receivers[M]
 }
 
-// GroupOf returns the group of a name on a node, and makes it if there is none:
-// with the same name, actors find each other. The empty name makes a new group, known
-// only to those who are given it. It fails with Invalid if the group of that name
-// takes other messages. A named group lasts as long as its node, even while it is empty.
+// GroupOf returns the group of a name on a node, and makes it if there is none. The empty name
+// makes a new group without a name, which only its holders know. GroupOf fails with Invalid if the
+// group of that name takes other messages, or name cannot be a name. A group with a name lasts as
+// long as its node, even while it is empty, unless [DropGroup] removes it.
 func GroupOf[M any](n *Node, name string) (*Group[M], error) {
 	g := &Group[M]{name: name, node: n, members: newReceivers[M]()}
 	if name == "" {
@@ -43,10 +43,10 @@ func GroupOf[M any](n *Node, name string) (*Group[M], error) {
 // Name returns the group's name, "" if it has none.
 func (g *Group[M]) Name() string { return g.name }
 
-// Join makes an actor of the group's node a member. An actor whose messages are
-// not M joins through [Adapt]. Joining twice is joining once, with the later reference.
-// It fails with Closed if the actor has stopped, Invalid if r is no actor of that node: if it
-// is of another, or a reference to a [Router] or a key of a [Keyed].
+// Join makes an actor of the group's node a member. An actor whose messages are not M joins through
+// [Adapt]. Joining twice is joining once, with the later reference; in pg it counts twice. Join
+// fails with Closed if the actor has ended, Invalid if r refers to no actor of that node: to one of
+// another node, a [Router], or a key of a [Keyed].
 func (g *Group[M]) Join(r Ref[M]) error {
 	c := r.core()
 	switch {
@@ -70,7 +70,7 @@ func (g *Group[M]) Leave(r AnyRef) bool {
 	return g.members.drop(r.core())
 }
 
-// Has reports whether an actor is a member.
+// Has reports whether an actor is a member and has not ended.
 func (g *Group[M]) Has(r AnyRef) bool {
 	c := r.core()
 	g.mu.Lock()
@@ -79,8 +79,8 @@ func (g *Group[M]) Has(r AnyRef) bool {
 	return ok && !c.gone()
 }
 
-// Members returns the members that have not stopped, in no particular order. The
-// slice is the caller's.
+// Members returns the members that have not ended, in no particular order. The slice is the
+// caller's.
 func (g *Group[M]) Members() []Ref[M] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,19 +88,22 @@ func (g *Group[M]) Members() []Ref[M] {
 	return append([]Ref[M](nil), g.members.refs...)
 }
 
-// Len returns how many members there are. Some may have stopped since the last
-// Broadcast or call of Members.
+// Len returns how many members there are. Some may have ended since the last call of Broadcast or
+// Members.
 func (g *Group[M]) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.members.refs)
 }
 
-// Broadcast puts m into the mailboxes of all that are members now and returns how
-// many there were; members that have stopped are forgotten. Messages of one sender
-// to one member keep their order. ctx bounds the waiting for mailboxes with the
-// policy [Block]; a full mailbox is no error here: its policy decides about the message. It
-// fails with Canceled if ctx had ended before.
+// Broadcast puts m into the mailboxes of all present members and returns how many those were. It
+// returns when m is in all mailboxes. Members that have ended are removed. Messages of one sender
+// to one member keep their order; those of several senders may reach two members in different
+// orders.
+//
+// ctx bounds the waiting for room in mailboxes with the policy [Block]. A full mailbox is no error:
+// its policy decides about m, and the member is counted. Broadcast fails with Canceled if ctx had
+// ended before the call.
 func (g *Group[M]) Broadcast(ctx context.Context, m M) (int, error) {
 	if ctx.Err() != nil {
 		return 0, fault("broadcast to", Address{Node: g.node.name, Name: g.name}, endOf(ctx, time.Time{}, ""))
@@ -118,8 +121,8 @@ func (g *Group[M]) Broadcast(ctx context.Context, m M) (int, error) {
 	return len(to) - len(gone), nil
 }
 
-// DropGroup forgets the name of a group, so that [GroupOf] makes a new one. Those
-// who have the old one can still use it. It reports whether there was a group of that name.
+// DropGroup removes a group from the names of a node, so that [GroupOf] makes a new one. Holders of
+// the old group can still use it. DropGroup reports whether there was a group of that name.
 func DropGroup(n *Node, name string) bool {
 	_, had := n.groups.LoadAndDelete(name)
 	return had

@@ -8,25 +8,31 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Events and groups have types that a transport does not know: it uses them by name.
+// A transport does not know the types of events and groups: it uses them by name, through the
+// interfaces farEvent and farGroup. A subscription of another node is an actor of this one, a
+// tapActor, which passes the values on.
 
-// tapMailbox is how many values may wait to leave for one other node; then the actor that
-// publishes waits.
+// tapMailbox is how many values may wait for one subscription of another node, besides those that
+// are replayed. Then publishers wait.
 const tapMailbox = 1024
 
-// Tap is a subscription of another node to an event of this one.
+// Tap is a subscription of another node to an event of this one: the functions that a transport
+// gives to [Inbound.Subscribe]. They are called one at a time, Ready by the caller of Subscribe,
+// the others in the turn of an actor.
 type Tap struct {
 	// Ready is called before the first value with the number of values that the event keeps.
 	Ready func(keep int)
-	// Value is called for each value, one after another; ctx ends with the subscription,
-	// and so does the subscription with an error. It may wait: then publishers do.
+	// Value is called for each value, in the order of publishing. ctx ends when the subscription
+	// is asked to end. Value may wait: when 1,024 values wait, publishers wait, too. An error
+	// ends the subscription, without a call of Ended.
 	Value func(ctx context.Context, v any) error
-	// Ended is called once, after the last value, if the event has ended.
+	// Ended is called once, after the last value, when the event or the node has ended.
 	Ended func(reason error)
 }
 
-// Subscribe begins a subscription to the event of a name. It fails with NotFound if
-// there is none, Closed if it has ended. Once cancel has returned, no further call begins.
+// Subscribe begins a subscription to the event of a name. It fails with NotFound if there is none,
+// Closed if it has ended. cancel ends the subscription without a call of Ended and does not wait: a
+// call of Value that has begun, or is just beginning, may still run when cancel has returned.
 func (i Inbound) Subscribe(name string, t Tap) (cancel func(), err error) {
 	e, err := i.event(name)
 	if err != nil {
@@ -44,8 +50,9 @@ func (i Inbound) EventType(name string) (reflect.Type, error) {
 	return e.valueType(), nil
 }
 
-// Publish publishes a value by the event of a name: m must be the caller's own, as decoded.
-// It fails with NotFound if there is none, Invalid if its values are of another type.
+// Publish publishes a decoded value, which must be the caller's own, through the event of a name.
+// It fails with NotFound if there is none, Invalid if its values are of another type, and as
+// [Event.Publish] does.
 func (i Inbound) Publish(ctx context.Context, name string, m any) error {
 	e, err := i.event(name)
 	if err != nil {
@@ -54,7 +61,7 @@ func (i Inbound) Publish(ctx context.Context, name string, m any) error {
 	return e.publishAny(ctx, i.node.bind(m, 0))
 }
 
-// farEvent is what other nodes do with an event.
+// farEvent are the methods of an event for other nodes, without its type.
 type farEvent interface {
 	tap(t Tap) (cancel func(), err error)
 	publishAny(ctx context.Context, v any) error
@@ -70,14 +77,15 @@ func (i Inbound) event(name string) (farEvent, error) {
 	return nil, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "look up event " + i.node.name + "/" + name}
 }
 
-// tapActor is the subscriber that stands for another node.
+// tapActor is the subscriber on behalf of another node.
 type tapActor[E any] struct {
 	t      Tap
-	over   atomic.Bool
-	reason atomic.Pointer[error] // why the event has ended
+	over   atomic.Bool           // cancelled, or Value has failed: no function of t is called any more
+	reason atomic.Pointer[error] // why the event has ended, set before the actor is drained
 }
 
-// Receive passes a value on. If that fails, the other node has failed, not the actor.
+// Receive passes a value on. An error of Value is a failure of the other node and not of this
+// actor, which ends with Normal.
 func (a *tapActor[E]) Receive(c *Context[E], v E) error {
 	if a.over.Load() {
 		return Normal
@@ -89,7 +97,7 @@ func (a *tapActor[E]) Receive(c *Context[E], v E) error {
 	return nil
 }
 
-// Stop is called after the last value.
+// Stop reports the end of the event, or of this node, after the last value.
 func (a *tapActor[E]) Stop(_ *Context[E], reason error) {
 	if a.over.Load() {
 		return
@@ -100,6 +108,8 @@ func (a *tapActor[E]) Stop(_ *Context[E], reason error) {
 	a.t.Ended(reason)
 }
 
+// tap begins a subscription; see Inbound.Subscribe. When the event ends, its tapActor is drained,
+// so that Ended comes after all values.
 func (e *Event[E]) tap(t Tap) (cancel func(), err error) {
 	a := &tapActor[E]{t: t}
 	r, err := Spawn(e.node, a, &Options{Mailbox: tapMailbox + e.keep, Overflow: Block})
@@ -136,19 +146,19 @@ func (e *Event[E]) publishAny(ctx context.Context, v any) error {
 	return err
 }
 
-// Bind returns a decoded value with the references and replies in it bound to the
-// node: it must be the caller's own. Deliver, Answer, Publish and Broadcast do that themselves.
+// Bind returns a decoded value, which must be the caller's own, with the references and replies in
+// it bound to the node. Deliver, Answer, Publish and Broadcast do that themselves.
 func (i Inbound) Bind(v any) any { return i.node.bind(v, 0) }
 
-// farGroup is what other nodes do with a group.
+// farGroup are the methods of a group for other nodes, without its type.
 type farGroup interface {
 	broadcastAny(ctx context.Context, v any) (int, error)
 	numbers() []uint64
 }
 
-// Broadcast puts a message into the mailboxes of the members that a group has on
-// this node, and returns how many there are: none if there is no such group. m must be the caller's
-// own, as decoded. It fails with Invalid if they take other messages.
+// Broadcast puts a decoded message, which must be the caller's own, into the mailboxes of the
+// members that a group has on this node, and returns how many there are: 0 if there is no group of
+// the name. It fails with Invalid if they take other messages.
 func (i Inbound) Broadcast(ctx context.Context, group string, m any) (int, error) {
 	v, ok := i.node.groups.Load(group)
 	if !ok {
@@ -157,7 +167,8 @@ func (i Inbound) Broadcast(ctx context.Context, group string, m any) (int, error
 	return v.(farGroup).broadcastAny(ctx, i.node.bind(m, 0))
 }
 
-// Members returns the numbers of the members that a group has on this node.
+// Members returns the numbers of the members that a group has on this node, nil if there is no
+// group of the name. The slice is the caller's.
 func (i Inbound) Members(group string) []uint64 {
 	if v, ok := i.node.groups.Load(group); ok {
 		return v.(farGroup).numbers()
@@ -182,7 +193,7 @@ func (g *Group[M]) numbers() []uint64 {
 	return ids
 }
 
-// Resolve returns the number of the actor that has a name now, and the type of the
+// Resolve returns the number of the actor that has a name on this node now, and the type of the
 // messages that it takes. It fails with NotFound if there is none.
 func (i Inbound) Resolve(name string) (id uint64, takes reflect.Type, err error) {
 	v, ok := i.node.names.Load(name)
@@ -195,7 +206,8 @@ func (i Inbound) Resolve(name string) (id uint64, takes reflect.Type, err error)
 
 func (p *process[M]) takes() reflect.Type { return reflect.TypeFor[M]() }
 
-// Number returns the number of an actor of this process's nodes, 0 if a refers to none.
+// Number returns the number of the actor of a reference, 0 if it refers to no actor of a node of
+// this process.
 func Number(a AnyRef) uint64 {
 	if c := a.core(); c != nil {
 		return c.id

@@ -1,28 +1,35 @@
 package actor
 
-// receivers are references to actors, one for each. Those of a [Group] or an [Event] are
-// guarded by its lock, which the callers of all methods hold.
+// receivers is a set of references, one for each actor: the members of a [Group] or the subscribers
+// of an [Event]. The mutex of the group or event guards it; the callers of all methods hold that.
+//
+// A broadcast must not hold the mutex while it waits for mailboxes, and should not copy a million
+// references. So it borrows refs (lend) and reads it without the mutex. While refs is lent, a
+// method that would change an element copies the slice first (own); add only appends behind the
+// part that was lent.
+//
+// Invariants: refs[index[c]].core() == c for each c in index; len(index) == len(refs).
 type receivers[M any] struct {
-	refs    []Ref[M]      // invariant: refs[index[c]].core() == c, and nothing else is in either
-	index   map[*core]int // where in refs
-	lent    bool          // somebody reads refs without the lock: its elements must not change
-	sweepAt int           // sweep when refs is this long
+	refs    []Ref[M]      // in no order
+	index   map[*core]int // the position in refs by actor
+	lent    bool          // somebody may read refs without the mutex: its elements must not change
+	sweepAt int           // the length of refs at which add removes ended actors first
 }
 
-// firstSweep is how many receivers there are when stopped ones are looked for first.
+// firstSweep is the first value of sweepAt.
 const firstSweep = 256
 
 func newReceivers[M any]() receivers[M] {
 	return receivers[M]{index: make(map[*core]int), sweepAt: firstSweep}
 }
 
-// lend returns the references, to be read without the lock.
+// lend returns the references, to be read without the mutex until own has copied them.
 func (s *receivers[M]) lend() []Ref[M] {
 	s.lent = true
 	return s.refs
 }
 
-// own makes the elements of refs free to change.
+// own copies refs if it is lent, so that its elements may be changed.
 func (s *receivers[M]) own() {
 	if s.lent {
 		s.refs = append(make([]Ref[M], 0, len(s.refs)+1), s.refs...)
@@ -30,8 +37,7 @@ func (s *receivers[M]) own() {
 	}
 }
 
-// replace puts r in the place of the reference to the same actor, and reports whether
-// there was one.
+// replace replaces the reference to the actor c by r, and reports whether there was one.
 func (s *receivers[M]) replace(c *core, r Ref[M]) bool {
 	i, ok := s.index[c]
 	if ok {
@@ -41,8 +47,8 @@ func (s *receivers[M]) replace(c *core, r Ref[M]) bool {
 	return ok
 }
 
-// add adds a reference to an actor that has none. It reports whether all that were there
-// before had stopped and were removed first.
+// add adds the reference r to the actor c, which is not in the set. It may remove actors that have
+// ended first, and reports whether it removed all that were there.
 func (s *receivers[M]) add(c *core, r Ref[M]) (emptied bool) {
 	if len(s.refs) >= s.sweepAt {
 		s.sweep()
@@ -53,7 +59,8 @@ func (s *receivers[M]) add(c *core, r Ref[M]) (emptied bool) {
 	return emptied
 }
 
-// drop removes the reference to an actor, and reports whether there was one.
+// drop removes the reference to an actor and reports whether there was one. The last reference
+// takes its position.
 func (s *receivers[M]) drop(c *core) bool {
 	i, ok := s.index[c]
 	if !ok {
@@ -71,8 +78,8 @@ func (s *receivers[M]) drop(c *core) bool {
 	return true
 }
 
-// dropStopped removes references that were lent and whose actors have stopped, unless they
-// have been replaced since. It reports whether it removed any.
+// dropStopped removes references whose actors have ended, unless they were replaced since refs was
+// lent. It reports whether it removed any.
 func (s *receivers[M]) dropStopped(refs []Ref[M]) (dropped bool) {
 	for _, r := range refs {
 		if i, ok := s.index[r.core()]; ok && s.refs[i] == r {
@@ -82,7 +89,9 @@ func (s *receivers[M]) dropStopped(refs []Ref[M]) (dropped bool) {
 	return dropped
 }
 
-// sweep removes actors that have stopped, so that they do not collect where nothing is sent.
+// sweep removes all actors that have ended. Without it they would collect in a group or event to
+// which nothing is sent. Its cost is proportional to the size, so add calls it when the size has
+// doubled.
 func (s *receivers[M]) sweep() {
 	for i := len(s.refs) - 1; i >= 0; i-- {
 		if c := s.refs[i].core(); c.gone() {
