@@ -7,14 +7,14 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// Restart says when a supervisor restarts a child that has ended.
+// Restart is the restart type of a child: it says after which ends its supervisor restarts it.
 type Restart uint8
 
-// The restart types.
+// The restart types, as in OTP.
 const (
-	Permanent Restart = iota // always
+	Permanent Restart = iota // after every end
 	Transient                // after a crash: see IsCrash
-	Temporary                // never
+	Temporary                // never, not even with its siblings
 )
 
 var restartNames = [...]string{"permanent", "transient", "temporary"}
@@ -27,13 +27,14 @@ func (r Restart) String() string {
 	return "unknown restart type"
 }
 
-// Exceed says what happens when a child has been restarted too often.
+// Exceed says what a supervisor does when the limit of a child's own is exceeded. OTP has no
+// counterpart: there the supervisor ends.
 type Exceed uint8
 
-// What can happen.
+// The choices.
 const (
 	StopSupervisor Exceed = iota // the supervisor ends with Exceeded
-	DisableChild                 // the child stays down until Supervisor.Enable; the others go on
+	DisableChild                 // the child stays ended until Supervisor.Enable; the others go on
 )
 
 var exceedNames = [...]string{"stop supervisor", "disable child"}
@@ -46,18 +47,20 @@ func (e Exceed) String() string {
 	return "unknown exceed"
 }
 
-// Limit bounds restarts: more than Intensity within Window is too often.
+// Limit is the restart intensity: if there are more than Intensity restarts within Window, the
+// limit is exceeded. Window is the period of OTP.
 type Limit struct {
-	Intensity int           // default 5; negative means that no restart is allowed
+	Intensity int           // default 5 (OTP: 1); negative means that no restart is allowed
 	Window    time.Duration // default 5 s
 }
 
-// The default of a [Limit].
+// The defaults of a [Limit].
 const (
 	DefaultIntensity = 5
 	DefaultWindow    = 5 * time.Second
 )
 
+// fill sets the defaults and makes a negative Intensity 0.
 func (l *Limit) fill() {
 	if l.Intensity == 0 {
 		l.Intensity = DefaultIntensity
@@ -68,12 +71,14 @@ func (l *Limit) fill() {
 	l.Intensity = max(l.Intensity, 0)
 }
 
-// Backoff delays restarts: the first by Min, each further one within the window of
-// the limit by twice as long, up to Max; Jitter takes a random part of up to that
-// fraction (0 to 1) away. The zero Backoff does not delay.
+// Backoff delays restarts, which OTP does not. The first restart of a child is delayed by Min, each
+// further one within the window of the limit by twice as long as the one before. The zero Backoff
+// does not delay.
 type Backoff struct {
+	// Min is the first delay; 0 means no delay. Max is the longest; 0 means that all are Min.
 	Min, Max time.Duration
-	Jitter   float64
+	// Jitter shortens each delay by a random part of up to this fraction of it: 0 (none) to 1.
+	Jitter float64
 }
 
 func (b Backoff) delay(restarts int) time.Duration {
@@ -87,39 +92,43 @@ func (b Backoff) validate() error {
 	return nil
 }
 
-// ChildOptions say how a supervisor keeps a child; nil means the defaults.
+// ChildOptions say how a supervisor treats a child; nil means the defaults. They are copied.
 type ChildOptions struct {
-	Options         // of the actor
+	Options         // of the actor; Grace is the shutdown time of an OTP child spec
 	Restart Restart // default Permanent
 
 	// Significant children count for [SupervisorOptions.AutoStop]. Default false.
 	Significant bool
-	// Limit, if not zero, is the child's own: its restarts do not count for its siblings.
+	// Limit, if it is not zero, is the child's own limit: its restarts count for this limit and
+	// not for that of the supervisor. Default: the supervisor's limit.
 	Limit Limit
-	// Exceed says what happens beyond the child's own limit. Default StopSupervisor.
+	// Exceed says what happens when the child's own limit is exceeded. Default StopSupervisor.
 	Exceed Exceed
 	// Backoff delays restarts of this child. Default: the supervisor's.
 	Backoff Backoff
 }
 
-// defaultChild is what nil ChildOptions mean. Nothing writes to it.
+// defaultChild are the options of children without options. Nothing writes to it.
 var defaultChild ChildOptions
 
-// Child describes a child of a supervisor. Make it with [NewChild] or [NewSupervisor].
+// Child is a child spec: the description of a child of a supervisor. Make it with [NewChild] or
+// [NewSupervisor]. It is a value that several supervisors may use.
 type Child struct {
 	name  string
 	opts  *ChildOptions // shared by all children without options: there may be a million
 	spawn func(parent *core) (*core, error)
-	err   error
+	err   error // a mistake in the arguments of NewChild, for Supervise and Supervisor.Start
 }
 
-// Name returns the name of the child, unique among its siblings.
+// Name returns the name of the child: the id of an OTP child spec.
 func (c Child) Name() string { return c.name }
 
-// NewChild describes an actor that a supervisor starts, restarts and stops. name
-// is unique among its siblings; Options.Name, which may differ, registers it on the
-// node. fresh makes the actor's value anew for each incarnation. The child's [Ref]
-// and its mailbox outlive restarts.
+// NewChild describes an actor that a supervisor starts, restarts and stops. name must be unique
+// among its siblings; Options.Name, which may differ, registers the actor on the node. fresh makes
+// the value of each incarnation; the goroutine of the supervisor calls it. Unlike in OTP the
+// reference to the child and its mailbox outlive restarts.
+//
+// A mistake in the options is reported as Invalid when the child is given to a supervisor.
 func NewChild[A Actor[M], M any](name string, fresh func() A, o *ChildOptions) Child {
 	c := Child{name: name, opts: &defaultChild}
 	if o != nil {

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// MaxWorkers is how many workers a [Pool] can have.
+// MaxWorkers is the greatest number of workers of a [Pool].
 const MaxWorkers = 10_000
 
-// PoolOptions say what a pool is; nil means the defaults.
+// PoolOptions configure a [Pool]; nil means the defaults.
 type PoolOptions[M any] struct {
 	// Name registers the pool's supervisor. Default: none.
 	Name string
-	// Workers is how many there are. Default: GOMAXPROCS.
+	// Workers is the number of workers. Default: GOMAXPROCS.
 	Workers int
 	// Routing says which worker gets a message. Default [RoundRobin].
 	Routing Routing
-	// Key is for [ByKey]. It is called by the senders' goroutines.
+	// Key is for [ByKey]: see [NewRouter].
 	Key func(M) string
 	// Worker says how the workers run and when they are restarted. Options.Name must be empty and
 	// Options.Idle 0. With a bounded mailbox and [Block], the whole pool pushes back: Send waits
@@ -29,19 +29,20 @@ type PoolOptions[M any] struct {
 	Backoff Backoff
 }
 
-// Pool is a number of workers that do the same, restarted by a supervisor when
-// they fail, behind one reference. It is safe for concurrent use.
+// Pool is a router with workers that are children of a supervisor. All workers do the same; those
+// that fail are restarted. It is safe for concurrent use.
 type Pool[M any] struct {
-	router *Router[M]
-	sup    Supervisor
-	worker func(i int) Child
+	router *Router[M]        // route i is worker i
+	sup    Supervisor        // a OneForOne supervisor
+	worker func(i int) Child // describes worker i
 
-	mu sync.Mutex // held by Resize
-	n  int        // workers
+	mu sync.Mutex // guards n; Resize holds it while it waits for the supervisor
+	n  int        // the number of workers
 }
 
-// NewPool starts a pool: a supervisor, spawned from s, with workers that fresh
-// makes. It fails with Invalid if the options do not fit, or with the error of a worker's Start.
+// NewPool starts a pool: a supervisor that is spawned from s, and its workers, whose values fresh
+// makes. It fails with Invalid if the options do not fit, or with the error of a worker's Start
+// method.
 func NewPool[A Actor[M], M any](s Spawner, fresh func() A, o *PoolOptions[M]) (*Pool[M], error) {
 	var opts PoolOptions[M]
 	if o != nil {
@@ -87,7 +88,8 @@ func checkWorkers(n int) error {
 	return nil
 }
 
-// follow gives the router each new actor of worker i.
+// follow makes c tell the router the reference of each new actor of worker i. A restart does not
+// change the reference; a new actor comes from Enable, or after one that was left behind.
 func (p *Pool[M]) follow(c *Child, i int) {
 	spawn := c.spawn
 	c.spawn = func(parent *core) (*core, error) {
@@ -110,24 +112,24 @@ func (p *Pool[M]) follow(c *Child, i int) {
 	}
 }
 
-// Ref returns a reference to the pool: each message that is sent to it goes to one
-// worker. To monitor, link, stop or drain it is to do so with the pool's supervisor,
-// and so with the whole pool.
+// Ref returns a reference to the pool: each message that is sent to it goes to one worker. Monitor,
+// Link, Stop, Drain and Kill act on the pool's supervisor, and so on the whole pool.
 func (p *Pool[M]) Ref() Ref[M] { return Ref[M]{p} }
 
-// Workers returns the workers, which may be sent to one by one. The slice is the caller's.
+// Workers returns references to the workers, by number. The slice is the caller's.
 func (p *Pool[M]) Workers() []Ref[M] { return p.router.Routes() }
 
 // Supervisor returns the supervisor of the workers. Their names are worker-0 and so on.
 func (p *Pool[M]) Supervisor() Supervisor { return p.sup }
 
-// Resize changes the number of workers. New ones come at the end, and those at the
-// end go: they handle what is in their mailboxes first, as long as their Grace allows.
-// Resize waits for that. A message that is on its way to a worker at that moment may
-// come too late: its Send fails with Closed.
+// Resize changes the number of workers: it starts workers with the next numbers, or stops those
+// with the highest. A worker that is stopped handles the messages in its mailbox first, as long as
+// its Grace allows, and Resize waits for that; the supervisor handles nothing else meanwhile. A
+// message that is sent at that moment may find its worker ended: Send fails with Closed.
 //
-// If it fails, the number is somewhere between the old and the new one. Like the
-// calls of [Supervisor], it must not be used by a worker that starts or stops.
+// Resize fails with Invalid if workers is below 1 or above [MaxWorkers], and with the errors of
+// [Supervisor.Start] and [Supervisor.Remove]. The number of workers is between the old and the new
+// one then. Like the calls of [Supervisor], it must not be used by a worker that starts or stops.
 func (p *Pool[M]) Resize(ctx context.Context, workers int) error {
 	if err := checkWorkers(workers); err != nil {
 		return err
@@ -149,7 +151,8 @@ func (p *Pool[M]) Resize(ctx context.Context, workers int) error {
 	return nil
 }
 
-// dismiss drains and stops worker i, the last one.
+// dismiss drains and stops worker i, which must be the last one. It takes the worker from the
+// router first, so that no message is sent to it any more.
 func (p *Pool[M]) dismiss(ctx context.Context, i int) error {
 	return p.sup.withChild(ctx, "worker-"+strconv.Itoa(i), func(s *supervisor, e *entry) error {
 		p.router.change(func(routes []Ref[M]) []Ref[M] { return routes[:min(i, len(routes))] })

@@ -7,19 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// Routing says which of its actors a [Router] or a [Pool] gives a message to.
+// Routing says to which of its routes a [Router] or a [Pool] sends a message.
 type Routing uint8
 
-// The ways of routing. All but ByKey pass over an actor that has stopped, waits
-// for its restart, or whose mailbox is full, as long as there is another.
+// The ways of routing. RoundRobin and LeastLoaded skip an actor that has ended, is ending, waits
+// for its restart, or has a full mailbox, as long as there is another one. If there is none,
+// RoundRobin and LeastLoaded take the next one in turn.
 const (
-	// RoundRobin takes one actor after another.
+	// RoundRobin takes one route after another.
 	RoundRobin Routing = iota
-	// LeastLoaded takes the actor with the fewest messages, the one that it handles
-	// included. It looks at the actors until it finds an idle one.
+	// LeastLoaded takes the actor with the fewest messages, the one that it handles included. It
+	// asks one actor after another until it finds an idle one. A reference that is not directly to
+	// an actor of this process (another node, Adapt, Alias, a key, a router) counts as idle.
 	LeastLoaded
-	// ByKey gives all messages of one key to the same actor, in order, as long as the
-	// number of actors is the same. If that changes from n to n+1, one key in n+1 moves.
+	// ByKey sends all messages of one key to the same route, in order, as long as the number of
+	// routes is the same. If that changes from n to n+1, one key in n+1 changes its route. The
+	// assignment differs from router to router.
 	ByKey
 )
 
@@ -33,23 +36,24 @@ func (r Routing) String() string {
 	return "unknown routing"
 }
 
-// Router gives each message to one of its actors, its routes. The sender does
-// the routing: there is no actor in between, and messages of one sender to one route
-// keep their order. It is safe for concurrent use.
+// Router sends each message to one of several references, its routes. The goroutine of the sender
+// chooses the route: there is no actor in between, and messages of one sender to one route keep
+// their order. It is safe for concurrent use.
 type Router[M any] struct {
 	routing Routing
-	key     func(M) string
-	seed    maphash.Seed
+	key     func(M) string // with ByKey, else nil
+	seed    maphash.Seed   // of the hash of keys
 	asked   askPools
 
-	turn   atomic.Uint64
-	mu     sync.Mutex // held by those who change routes
-	routes atomic.Pointer[[]Ref[M]]
+	turn   atomic.Uint64            // counts messages: the next route of RoundRobin and LeastLoaded
+	mu     sync.Mutex               // held while routes is replaced
+	routes atomic.Pointer[[]Ref[M]] // the slice does not change
 }
 
-// NewRouter makes a router. key is for [ByKey] only, which needs it, and is called by the senders'
-// goroutines, or, for timers and events, by those of the runtime. A message for which it panics is
-// a dead letter with a [*PanicError]. It fails with Invalid if the two do not fit.
+// NewRouter makes a router. key is for [ByKey], which needs it, and must be nil for the others:
+// else it fails with Invalid. key is called by the goroutine of the sender, or, for timers and
+// events, by one of the runtime; several may call it at once. A message for which it panics becomes
+// a dead letter with a [*PanicError].
 func NewRouter[M any](routing Routing, key func(M) string, routes ...Ref[M]) (*Router[M], error) {
 	switch {
 	case routing > ByKey:
@@ -63,9 +67,9 @@ func NewRouter[M any](routing Routing, key func(M) string, routes ...Ref[M]) (*R
 	return r, nil
 }
 
-// Ref returns a reference to whichever route the router chooses for each message.
-// It can be sent to and asked, but not monitored, linked or stopped: the routes can. Sending
-// fails with Closed while there is no route.
+// Ref returns a reference to the router. Messages can be sent to it, and questions asked, but it
+// cannot be monitored, linked or stopped: the routes can. While there is no route, sending fails
+// with Closed and leaves no dead letter.
 func (r *Router[M]) Ref() Ref[M] { return Ref[M]{r} }
 
 // Routes returns the routes. The slice is the caller's.
@@ -76,8 +80,9 @@ func (r *Router[M]) Add(route Ref[M]) {
 	r.change(func(routes []Ref[M]) []Ref[M] { return append(routes, route) })
 }
 
-// Remove takes a route away, and reports whether there was such a one. The messages
-// in its mailbox stay there.
+// Remove removes the first route to the actor of a reference, and reports whether there was one.
+// The actor goes on, and messages in its mailbox stay there. All routes that refer to no actor of
+// this process count as the same one.
 func (r *Router[M]) Remove(route AnyRef) (had bool) {
 	c := route.core()
 	r.change(func(routes []Ref[M]) []Ref[M] {
@@ -92,7 +97,7 @@ func (r *Router[M]) Remove(route AnyRef) (had bool) {
 	return had
 }
 
-// change replaces the routes by what f makes of a copy.
+// change replaces the routes by the result of f, which gets a copy of them.
 func (r *Router[M]) change(f func([]Ref[M]) []Ref[M]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +105,8 @@ func (r *Router[M]) change(f func([]Ref[M]) []Ref[M]) {
 	r.routes.Store(&routes)
 }
 
-// choose returns the route of a message, the zero Ref if there is none.
+// choose returns the route for a message, the zero Ref if there are no routes, or the panic of the
+// key function.
 func (r *Router[M]) choose(m M) (Ref[M], error) {
 	routes := *r.routes.Load()
 	n := uint64(len(routes))
@@ -129,8 +135,8 @@ func (r *Router[M]) choose(m M) (Ref[M], error) {
 	return chosen, nil
 }
 
-// jump returns a number below n for a key such that few keys get another number
-// when n changes (Lamping and Veach, A Fast, Minimal Memory, Consistent Hash Algorithm).
+// jump returns a number below n for a key, such that one key in n+1 gets another number when n
+// becomes n+1 (Lamping and Veach, A Fast, Minimal Memory, Consistent Hash Algorithm).
 func jump(key uint64, n int) int {
 	b, j := int64(-1), int64(0)
 	for j < int64(n) {
@@ -141,11 +147,12 @@ func jump(key uint64, n int) int {
 	return int(b)
 }
 
-// full is the load of an actor that should get no message now.
+// full is the load of an actor that is not alive or has a full mailbox.
 const full = int(^uint(0) >> 1)
 
-// load returns how many messages the actor has, the one that it handles included.
-// Actors that are elsewhere count as idle.
+// load returns how many messages the actor has, the one that it handles included. It is full for an
+// actor that has ended, and 0 for all other references that are not directly to an actor of this
+// process.
 func (r Ref[M]) load() int {
 	if p, ok := r.to.(*process[M]); ok {
 		return p.load()
@@ -201,13 +208,14 @@ func (r *Router[M]) offer(ctx context.Context, e envelope[M]) (runnable, error) 
 			return woken, nil
 		}
 	}
-	if err == ErrStopped { // the route, not the router
+	if err == ErrStopped { // of the route: the router has not stopped, so that is not returned
 		err = unplaced(r.seat(), to.Address(), e, err)
 	}
 	return nil, err
 }
 
-// seat returns the node that questions to the routes can be answered at.
+// seat returns the node on which answers from the routes arrive, nil if none of them is bound to
+// one.
 func (r *Router[M]) seat() *Node {
 	for _, route := range *r.routes.Load() {
 		if n := route.home(); n != nil {

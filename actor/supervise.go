@@ -6,42 +6,72 @@ import (
 	"time"
 )
 
-// supervisor is the value of a supervising actor.
+// A supervisor is an actor whose children report the end of each incarnation to it (childSignal).
+// It handles the report in childEnded, in its own turn:
+//
+//  1. A report is ignored if the child has been stopped or restarted since.
+//  2. By the Restart type and the exit reason, the child is restarted or not. If not, retire
+//     finalizes it, and ends the supervisor if AutoStop says so.
+//  3. The restart is counted within the window of the limit. Beyond the intensity the supervisor
+//     ends with Exceeded, or the child is disabled (Exceed).
+//  4. Else recover restarts the child after the Backoff. Until then its siblings go on, whatever
+//     the strategy.
+//  5. restart first ends the children that the strategy names, in reverse order (pause), and then
+//     starts them again in order. They keep their references and mailboxes. One that did not end
+//     within its Grace is left behind and replaced by a new actor.
+//  6. If one of them fails to start, restart stops there: the failure comes as another report, and
+//     the rest, in state waiting, is restarted with that child.
+//
+//	           report                       backoff over
+//	running ----------> (1 to 4) ---> delayed ----------> restart ---> running
+//	   ^                  |                                  |
+//	   | Enable           | not restarted                    | a sibling failed to start
+//	   +--- ended, disabled                               waiting
+//
+// The supervisor waits for children while they end and start, and handles nothing else meanwhile.
+
+// supervisor is the value of a supervising actor. All fields belong to its turn.
+//
+// Invariants:
+//   - byCore has the entries with a core, byName those with a name.
+//   - An entry in state running, delayed or waiting has a core; one that is disabled or ended has
+//     none. The exception is a waiting one whose actor was left behind.
 type supervisor struct {
 	opts     SupervisorOptions
-	plan     []Child  // what it starts with
-	order    []*entry // in the order in which they start; not used if Dynamic
+	plan     []Child  // the children of the description, which Start starts
+	order    []*entry // all children in the order in which they start; empty if the strategy is Dynamic
 	byCore   map[*core]*entry
 	byName   map[string]*entry
-	restarts []time.Time // of children without a limit of their own, within the window
-	failure  error       // of the first significant child that failed and is not restarted
+	restarts []time.Time // restarts of children without a limit of their own, within the window
+	failure  error       // wraps the reason of the first significant child whose crash retire has handled
 	self     *Context[command]
 }
 
-// entry is a child as its supervisor sees it.
+// entry is the record of a supervisor about one child.
 type entry struct {
 	child    Child
-	core     *core // nil while it is disabled or ended
+	core     *core // its actor; nil if it has none
 	state    childState
-	restarts []time.Time // within the window
-	timer    *Timer      // while its restart is delayed
+	restarts []time.Time // its restarts, within the window of its limit
+	timer    *Timer      // not nil while its restart is delayed
 }
 
+// childState is the state of a child; see the drawing above.
 type childState uint8
 
 const (
-	running  childState = iota
-	delayed             // it will be restarted
-	disabled            // it was stopped on request, or failed too often
-	waiting             // it was stopped because of a sibling and will be restarted with it
-	ended               // it has ended and is not restarted
+	running  childState = iota // its actor runs, or its end has not been handled yet
+	delayed                    // its actor is suspended until its timer fires
+	disabled                   // it was stopped by Disable, or its own limit was exceeded
+	waiting                    // it was ended by restart, which has not started it again yet
+	ended                      // it has ended, or was stopped, and is not restarted
 )
 
 func (s childState) String() string {
 	return [...]string{"running", "delayed", "disabled", "waiting", "ended"}[s]
 }
 
-// Start starts the children in order.
+// Start starts the children of the description, in order.
 func (s *supervisor) Start(c *Context[command]) error {
 	s.self = c
 	for _, child := range s.plan {
@@ -52,16 +82,18 @@ func (s *supervisor) Start(c *Context[command]) error {
 	return nil
 }
 
-// Receive does what a method of Supervisor asks for.
+// Receive runs a call of a method of Supervisor.
 func (s *supervisor) Receive(_ *Context[command], m command) error {
 	if err := m.do(s); err != nil {
-		_ = m.done.Fail(err) // nobody waits any more: nothing to tell
+		_ = m.done.Fail(err) // fails if the caller has stopped waiting
 		return nil
 	}
 	_ = m.done.Send(struct{}{})
 	return nil
 }
 
+// entries returns the children in the order in which they start, those of a Dynamic supervisor by
+// the slots of their numbers.
 func (s *supervisor) entries() []*entry {
 	if s.opts.Strategy != Dynamic {
 		return s.order
@@ -74,7 +106,7 @@ func (s *supervisor) entries() []*entry {
 	return all
 }
 
-// add starts a new child.
+// add starts a new child and adds it after the others. If it fails to start, it is not added.
 func (s *supervisor) add(child Child) (*core, error) {
 	e := &entry{child: child}
 	if err := s.spawn(e); err != nil {
@@ -89,7 +121,7 @@ func (s *supervisor) add(child Child) (*core, error) {
 	return e.core, nil
 }
 
-// spawn gives e a new actor.
+// spawn starts a new actor for e, which has none.
 func (s *supervisor) spawn(e *entry) error {
 	c, err := e.child.spawn(&s.self.self.core)
 	if err != nil {
@@ -100,7 +132,8 @@ func (s *supervisor) spawn(e *entry) error {
 	return nil
 }
 
-// halt stops the actor of e for good and waits for it.
+// halt stops the actor of e for good and waits as long as its Grace allows. It does nothing if e
+// has no actor.
 func (s *supervisor) halt(e *entry) {
 	if e.timer != nil {
 		e.timer.Stop()
@@ -112,13 +145,13 @@ func (s *supervisor) halt(e *entry) {
 	}
 }
 
-// detach parts e from its actor, which is gone.
+// detach takes the actor from e. The actor has ended for good or was left behind.
 func (s *supervisor) detach(e *entry, state childState) {
 	delete(s.byCore, e.core)
 	e.core, e.state = nil, state
 }
 
-// remove forgets e, which has no actor.
+// remove removes e, which has no actor, from the children.
 func (s *supervisor) remove(e *entry) {
 	delete(s.byName, e.child.name)
 	if i := slices.Index(s.order, e); i >= 0 {
@@ -126,11 +159,12 @@ func (s *supervisor) remove(e *entry) {
 	}
 }
 
-// childEnded decides what follows the end of an incarnation of a child.
+// childEnded handles the report that the incarnation inc of a child has ended: steps 1 to 4 at the
+// top of this file. An error ends the supervisor.
 func (s *supervisor) childEnded(child *core, inc uint32, reason error) error {
 	e := s.byCore[child]
 	if e == nil || e.state != running || !child.endedWith(inc) {
-		return nil // it was stopped or restarted since
+		return nil // it was stopped or restarted since then
 	}
 	opts := e.child.opts
 	if opts.Restart == Temporary || opts.Restart == Transient && !IsCrash(reason) {
@@ -155,7 +189,7 @@ func (s *supervisor) childEnded(child *core, inc uint32, reason error) error {
 	return exceeded(e.label(), limit, reason)
 }
 
-// count adds a restart now and returns how many there were within the window.
+// count adds a restart now, removes those before the window, and returns how many are left.
 func count(times *[]time.Time, window time.Duration) int {
 	t := time.Now()
 	*times = slices.DeleteFunc(*times, func(old time.Time) bool { return t.Sub(old) > window })
@@ -163,6 +197,7 @@ func count(times *[]time.Time, window time.Duration) int {
 	return len(*times)
 }
 
+// label returns the name of the child, or the address of its actor, for errors.
 func (e *entry) label() string {
 	if e.child.name != "" {
 		return e.child.name
@@ -170,16 +205,17 @@ func (e *entry) label() string {
 	return e.core.address().String()
 }
 
-// endedWith reports whether c is suspended since its incarnation inc ended.
+// endedWith reports whether c is suspended and inc was its last incarnation.
 func (c *core) endedWith(inc uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.phase == phaseSuspended && c.inc == inc+1
 }
 
-// retire lets a child go that is not restarted, and the supervisor with it if
-// that was what it was for: with the failure of a significant child, so that what
-// depends on the supervisor does not take it for a stop that was asked for.
+// retire finalizes a child that is not restarted. It returns the exit reason of the supervisor if
+// AutoStop says that this ends it, else nil. If a significant child has crashed, the reason says
+// that: with Shutdown the parent of this supervisor would take a failure for an end that was asked
+// for.
 func (s *supervisor) retire(e *entry, reason error) error {
 	e.core.ops.finalize(reason)
 	s.detach(e, ended)
@@ -205,7 +241,7 @@ func (s *supervisor) retire(e *entry, reason error) error {
 	return Shutdown
 }
 
-// recover restarts what the strategy says, now or after a delay.
+// recover restarts e, and with it the children that the strategy names, now or after the Backoff.
 func (s *supervisor) recover(e *entry) error {
 	backoff := e.child.opts.Backoff
 	if backoff == (Backoff{}) {
@@ -222,9 +258,9 @@ func (s *supervisor) recover(e *entry) error {
 	return nil
 }
 
-// restart restarts e and those that the strategy restarts with it: first they
-// stop, in reverse order, then they start, in order. If one fails to start, that is
-// reported like any other end, and the rest is started with it when it is restarted.
+// restart restarts e and the children that the strategy names: steps 5 and 6 at the top of this
+// file. It returns an error, which ends the supervisor, only if a new actor, in place of one that
+// was left behind, fails to start.
 func (s *supervisor) restart(e *entry) error {
 	group := []*entry{e}
 	switch s.opts.Strategy {
@@ -254,8 +290,8 @@ func (s *supervisor) restart(e *entry) error {
 	return nil
 }
 
-// pause ends the incarnation of a child that is going to be restarted. A
-// temporary one is not: it goes.
+// pause ends the incarnation of a child that is going to be restarted. A Temporary child is not
+// restarted, as in OTP: it is finalized and removed.
 func (s *supervisor) pause(e *entry) {
 	if e.timer != nil {
 		e.timer.Stop()
@@ -270,6 +306,6 @@ func (s *supervisor) pause(e *entry) {
 	case inTime:
 		e.state = waiting
 	default:
-		s.detach(e, waiting) // left behind: it gets a new actor
+		s.detach(e, waiting) // left behind: restart spawns a new actor
 	}
 }

@@ -7,15 +7,18 @@ import (
 	"github.com/mainstemdev/mainstem"
 )
 
-// Strategy says which children a supervisor restarts when one has ended.
+// Strategy says which children a supervisor restarts when one of them is restarted.
 type Strategy uint8
 
-// The strategies.
+// The strategies. The first three are those of OTP.
 const (
-	OneForOne  Strategy = iota // that child
+	OneForOne  Strategy = iota // only that child
 	AllForOne                  // all children
-	RestForOne                 // that child and those that were started after it
-	Dynamic                    // that child; any number of children, added by StartChild, without an order among them
+	RestForOne                 // that child and those after it in the order of starts
+	// Dynamic restarts only that child. It is for very many children, which are added by
+	// [StartChild] or [Supervisor.Start], have no order, and stop all at once, like
+	// simple_one_for_one. They need not be of one kind.
+	Dynamic
 )
 
 var strategyNames = [...]string{"one for one", "all for one", "rest for one", "dynamic"}
@@ -28,16 +31,17 @@ func (s Strategy) String() string {
 	return "unknown strategy"
 }
 
-// AutoStop says when a supervisor stops because significant children have ended
-// and are not restarted. Its reason is [Shutdown], or an error that wraps the reason of
-// the first of them that failed (see [IsCrash]): a transient supervisor is restarted then.
+// AutoStop says when a supervisor ends because significant children have ended and are not
+// restarted: the auto_shutdown of OTP. Its exit reason is [Shutdown]. Unlike in OTP, if one of
+// these children has crashed (see [IsCrash]), the exit reason is an error that wraps the reason of
+// the first crash, so that a [Transient] supervisor is restarted.
 type AutoStop uint8
 
-// When it stops.
+// The choices.
 const (
-	Never AutoStop = iota
-	AnySignificant
-	AllSignificant
+	Never          AutoStop = iota // it does not
+	AnySignificant                 // when one significant child has ended
+	AllSignificant                 // when all significant children have ended
 )
 
 var autoStopNames = [...]string{"never", "any significant", "all significant"}
@@ -50,31 +54,38 @@ func (a AutoStop) String() string {
 	return "unknown auto stop"
 }
 
-// SupervisorOptions say what a supervisor does; nil means the defaults.
+// SupervisorOptions configure a supervisor; nil means the defaults.
 type SupervisorOptions struct {
 	Name     string   // registers the supervisor on the node. Default: none
 	Strategy Strategy // default OneForOne
-	Limit    Limit    // of the restarts of all children without a limit of their own
-	Backoff  Backoff  // delays restarts. Default: none
+	Limit    Limit    // of the restarts of all children that have no limit of their own, together
+	Backoff  Backoff  // delays restarts of children that have none of their own. Default: none
 	AutoStop AutoStop // default Never
 }
 
-// Supervisor refers to a supervisor. Its calls wait for the supervisor, as long as ctx allows, and
-// may come from any goroutine but those of its children while they start or stop.
+// Supervisor is a reference to a supervisor. It is a value that many goroutines may use.
+//
+// Its methods ask the supervisor and wait as long as ctx allows; they fail with the errors of
+// [Ask], such as Closed if the supervisor has ended. The supervisor starts and stops children in
+// its own turn. So the Start, Stop and fresh functions of its children must not call the methods:
+// they would wait for themselves. After Canceled the call may still take effect.
 type Supervisor struct {
 	ref Ref[command]
 }
 
-// command is a call of a method of Supervisor.
+// command is the message type of a supervisor: a call of a method of Supervisor.
 type command struct {
-	do   func(s *supervisor) error
-	done Reply[struct{}]
+	do   func(s *supervisor) error // called in the turn of the supervisor
+	done Reply[struct{}]           // gets the error of do
 }
 
-// Supervise starts a supervisor and its children, in order. If one fails to
-// start, those before it are stopped, and Supervise returns the error. Supervisors
-// are stopped as other actors are; they stop their children in reverse order, each
-// with its Grace, those of a [Dynamic] supervisor all at once.
+// Supervise starts a supervisor, which is spawned from s, and its children, in order. If a child
+// fails to start, those before it are stopped, and Supervise returns the error. It fails with
+// Invalid if the options or the children do not fit.
+//
+// A supervisor ends like any other actor, for example by the Stop method of its Ref. It stops its
+// children in reverse order, each with its Grace, those of a [Dynamic] supervisor all at once. Its
+// own Grace is without limit.
 func Supervise(s Spawner, o *SupervisorOptions, children ...Child) (Supervisor, error) {
 	fresh, set, err := newSupervisor(o, children)
 	if err != nil {
@@ -84,7 +95,8 @@ func Supervise(s Spawner, o *SupervisorOptions, children ...Child) (Supervisor, 
 	return Supervisor{ref}, err
 }
 
-// NewSupervisor describes a supervisor as a child of another.
+// NewSupervisor describes a supervisor as a child of another supervisor. Name and Grace of co are
+// not used: the name is that of o, and the Grace is without limit.
 func NewSupervisor(name string, o *SupervisorOptions, co *ChildOptions, children ...Child) Child {
 	fresh, set, err := newSupervisor(o, children)
 	if err != nil {
@@ -98,7 +110,8 @@ func NewSupervisor(name string, o *SupervisorOptions, co *ChildOptions, children
 	return NewChild(name, fresh, &with)
 }
 
-// newSupervisor checks what a supervisor is made of.
+// newSupervisor checks the options and children of a supervisor. It returns a function that makes
+// the value of the actor, and the options of the actor.
 func newSupervisor(o *SupervisorOptions, children []Child) (func() *supervisor, Options, error) {
 	var opts SupervisorOptions
 	if o != nil {
@@ -127,6 +140,7 @@ func newSupervisor(o *SupervisorOptions, children []Child) (func() *supervisor, 
 	}, set, nil
 }
 
+// validate returns an Invalid error if c cannot be a child, or has one of the names in taken.
 func (c Child) validate(taken map[string]bool) error {
 	switch {
 	case c.err != nil:
@@ -142,12 +156,15 @@ func (c Child) validate(taken map[string]bool) error {
 // Ref returns a reference to the supervisor, to monitor, link or stop it.
 func (s Supervisor) Ref() AnyRef { return s.ref }
 
+// call has the supervisor call do and returns its error.
 func (s Supervisor) call(ctx context.Context, do func(s *supervisor) error) error {
 	_, err := Ask(ctx, s.ref, func(r Reply[struct{}]) command { return command{do, r} })
 	return err
 }
 
-// Start adds a child at the end and starts it. It fails with Exists if a sibling has its name.
+// Start starts a child and adds it after the others. It fails with Exists if a sibling has its
+// name, Invalid if the child was not described correctly, or with the error of its Start method;
+// then it is not added.
 func (s Supervisor) Start(ctx context.Context, child Child) error {
 	return s.call(ctx, func(s *supervisor) error {
 		if s.byName[child.name] != nil {
@@ -161,7 +178,8 @@ func (s Supervisor) Start(ctx context.Context, child Child) error {
 	})
 }
 
-// Remove stops a child and forgets it.
+// Remove stops a child, as long as its Grace allows, and removes it. It fails with NotFound if
+// there is no child of that name.
 func (s Supervisor) Remove(ctx context.Context, name string) error {
 	return s.withChild(ctx, name, func(s *supervisor, e *entry) error {
 		s.halt(e)
@@ -170,7 +188,8 @@ func (s Supervisor) Remove(ctx context.Context, name string) error {
 	})
 }
 
-// Disable stops a child and keeps it down until Enable.
+// Disable stops a child, as long as its Grace allows. It is not restarted until Enable. It fails
+// with NotFound if there is no child of that name.
 func (s Supervisor) Disable(ctx context.Context, name string) error {
 	return s.withChild(ctx, name, func(s *supervisor, e *entry) error {
 		s.halt(e)
@@ -179,8 +198,10 @@ func (s Supervisor) Disable(ctx context.Context, name string) error {
 	})
 }
 
-// Enable starts a child that is down: disabled, or ended and not restarted. Its
-// mailbox and Ref are new then.
+// Enable starts a child that is disabled, or has ended and was not restarted, like
+// supervisor:restart_child. It is a new actor, with a new reference and an empty mailbox. Enable
+// does nothing if the child runs or its restart is delayed. It fails with NotFound if there is no
+// child of that name, or with the error of the Start method.
 func (s Supervisor) Enable(ctx context.Context, name string) error {
 	return s.withChild(ctx, name, func(s *supervisor, e *entry) error {
 		if e.state == running || e.state == delayed {
@@ -190,6 +211,8 @@ func (s Supervisor) Enable(ctx context.Context, name string) error {
 	})
 }
 
+// withChild is call for a function that gets the child of a name. It fails with NotFound if there
+// is none.
 func (s Supervisor) withChild(ctx context.Context, name string, do func(*supervisor, *entry) error) error {
 	return s.call(ctx, func(s *supervisor) error {
 		e := s.byName[name]
@@ -202,13 +225,16 @@ func (s Supervisor) withChild(ctx context.Context, name string, do func(*supervi
 
 // ChildInfo describes a child of a supervisor.
 type ChildInfo struct {
-	Name     string
-	State    string // running, delayed (its restart), disabled, ended
-	Restarts int    // within the window of its limit
-	Actor    Info   // zero unless it is running or delayed
+	Name string // "" if it was started by StartChild
+	// State is running, delayed (until its restart), disabled, waiting (a sibling that was
+	// restarted with it has failed to start), or ended.
+	State    string
+	Restarts int  // within the window of its limit that ended with its last restart
+	Actor    Info // zero if it is disabled or ended
 }
 
-// Children describes the children in the order in which they start.
+// Children describes the children in the order in which they start; those of a [Dynamic] supervisor
+// in no particular order, and without those that are disabled or ended.
 func (s Supervisor) Children(ctx context.Context) ([]ChildInfo, error) {
 	var infos []ChildInfo
 	err := s.call(ctx, func(s *supervisor) error {
@@ -224,8 +250,9 @@ func (s Supervisor) Children(ctx context.Context) ([]ChildInfo, error) {
 	return infos, err
 }
 
-// ChildRef returns the child of a name. It fails with NotFound if there is none
-// or it is down, Invalid if it takes other messages.
+// ChildRef returns a reference to the child of a name. It fails with NotFound if there is no child
+// of that name, or it is disabled or ended; Invalid if it takes other messages. The reference is
+// valid until the child is disabled or removed, or ends and is not restarted.
 func ChildRef[M any](ctx context.Context, s Supervisor, name string) (Ref[M], error) {
 	var ref Ref[M]
 	err := s.withChild(ctx, name, func(_ *supervisor, e *entry) (err error) {
@@ -238,9 +265,9 @@ func ChildRef[M any](ctx context.Context, s Supervisor, name string) (Ref[M], er
 	return ref, err
 }
 
-// StartChild starts a child without a name under a supervisor, usually a
-// [Dynamic] one, and returns it. When it has ended and is not restarted, the supervisor
-// forgets it.
+// StartChild starts a child without a name under a supervisor, usually a [Dynamic] one, and returns
+// a reference to it. When the child has ended and is not restarted, the supervisor removes it.
+// StartChild fails with Invalid if the options do not fit, or with the error of the Start method.
 func StartChild[A Actor[M], M any](ctx context.Context, s Supervisor, fresh func() A, o *ChildOptions) (Ref[M], error) {
 	child := NewChild("", fresh, o)
 	if child.err != nil {
@@ -257,11 +284,14 @@ func StartChild[A Actor[M], M any](ctx context.Context, s Supervisor, fresh func
 	return refOf[M](started)
 }
 
+// exceeded returns the exit reason of a supervisor whose limit a child has exceeded. It wraps
+// Exceeded and the reason of the child.
 func exceeded(name string, l Limit, reason error) error {
 	return fmt.Errorf("%w: child %s: more than %d in %s: %w", Exceeded, name, l.Intensity, l.Window, reason)
 }
 
-// ChildSupervisor returns the supervisor that is a child of s under a name.
+// ChildSupervisor returns the supervisor that is the child of s with a name. It fails as [ChildRef]
+// does.
 func ChildSupervisor(ctx context.Context, s Supervisor, name string) (Supervisor, error) {
 	ref, err := ChildRef[command](ctx, s, name)
 	return Supervisor{ref}, err
