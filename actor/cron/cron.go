@@ -14,27 +14,27 @@ import (
 
 // Limits.
 const (
-	MaxJobs = 100_000
-	Look    = time.Minute // the longest time between two looks at the clock
+	MaxJobs = 100_000     // jobs of one Cron
+	Look    = time.Minute // the longest time between two readings of the clock for a job
 )
 
-// Job is what is done again and again.
+// Job describes a job.
 type Job struct {
-	// Name tells the job from others of the same Cron.
+	// Name is unique among the jobs of a Cron. It must not be empty.
 	Name string
-	// Spec says when it is due.
+	// Spec says when the job is due; see the package comment.
 	Spec string
-	// Location is whose time Spec is in. Default: local time. CRON_TZ in the spec goes before.
+	// Location is the time zone of Spec. Default: local time. CRON_TZ in Spec has precedence.
 	Location *time.Location
-	// Do does it. c is the context of the cron's actor, from which others can be
-	// spawned; due is when it should have been done. It must not block for long.
+	// Do runs the job. c is the context of the cron's actor, from which it may spawn children; due
+	// is the time at which the job was due. Do should not block. It must be set.
 	Do func(c *actor.Context[Command], due time.Time) error
-	// Disabled jobs wait for [Cron.Enable].
+	// Disabled jobs do not run until [Cron.Enable]. Default false.
 	Disabled bool
 }
 
-// Send returns a job that sends an actor a message, which message makes. An error
-// of sending is the job's: it is logged and shown, and the job stays.
+// Send returns a job that sends a message to an actor. message makes it, in the turn of the cron's
+// actor. An error of sending is that of the job: it is logged and shown, and the job stays.
 func Send[M any](name, spec string, to actor.Ref[M], message func(due time.Time) M) Job {
 	return Job{Name: name, Spec: spec, Do: func(c *actor.Context[Command], due time.Time) error {
 		return to.Send(c, message(due))
@@ -45,47 +45,49 @@ func Send[M any](name, spec string, to actor.Ref[M], message func(due time.Time)
 type Info struct {
 	Name, Spec string
 	Disabled   bool
-	Next       time.Time // when it is due next; zero if it is disabled
-	Last       time.Time // when it was due last and done; zero if it never was
-	Runs       uint64    // how often it was done
-	Err        error     // of the last time
+	Next       time.Time // when it is due next; zero if it is disabled, or not due within five years
+	Last       time.Time // the due time of its last run; zero if it has not run
+	Runs       uint64    // how often it has run
+	Err        error     // the error of its last run, or why it is not due any more; else nil
 }
 
-// Cron refers to an actor with jobs.
+// Cron is a reference to an actor with jobs. It is a value. Its methods ask the actor and wait as
+// long as ctx allows; they fail with the errors of [actor.Ask], too.
 type Cron struct{ ref actor.Ref[Command] }
 
-// Command is the message of a cron's actor. The methods of [Cron] send it.
+// Command is the message type of a cron's actor. Only the methods of [Cron] make commands.
 type Command struct {
-	do   func(t *table) error
-	done actor.Reply[struct{}]
+	do   func(t *table) error  // called in the actor's turn; nil in the zero Command
+	done actor.Reply[struct{}] // gets the error of do
 }
 
-// Start spawns an actor with jobs. It fails with Invalid if one of them is not good,
-// and as [actor.Spawn] does. o may be nil.
+// Start spawns an actor with jobs. It fails with Invalid or Exists if one of the jobs cannot be
+// added, see [Cron.Add], and as [actor.Spawn] does. o may be nil.
 func Start(s actor.Spawner, o *actor.Options, jobs ...Job) (Cron, error) {
 	ref, err := actor.Spawn(s, newTable(jobs), o)
 	return Cron{ref}, err
 }
 
-// NewChild describes a cron for a supervisor. A restart begins with the jobs that are
-// given here. [actor.ChildRef] finds the child, [Of] makes a Cron of it.
+// NewChild describes a cron as a child of a supervisor. After a restart it has the jobs that are
+// given here, without the changes since. [actor.ChildRef] returns the reference of the child, and
+// [Of] makes a Cron of it.
 func NewChild(name string, o *actor.ChildOptions, jobs ...Job) actor.Child {
 	return actor.NewChild(name, func() *table { return newTable(jobs) }, o)
 }
 
-// Of returns the cron of an actor that [Start] or [NewChild] made.
+// Of returns the Cron of the actor of a [NewChild], or of any other cron's actor.
 func Of(ref actor.Ref[Command]) Cron { return Cron{ref} }
 
 // Ref returns the reference of the cron's actor.
 func (c Cron) Ref() actor.Ref[Command] { return c.ref }
 
-// Add adds a job. It fails with Exists if there is one of that name, Invalid if the
-// job is not good.
+// Add adds a job. It fails with Exists if there is one of that name; Invalid if the job has no Name
+// or no Do, its spec cannot be parsed or is not due within five years, or there are [MaxJobs] jobs.
 func (c Cron) Add(ctx context.Context, j Job) error {
 	return c.call(ctx, func(t *table) error { return t.add(j) })
 }
 
-// Remove takes a job away. It fails with NotFound if there is none of that name.
+// Remove removes a job. It fails with NotFound if there is none of that name.
 func (c Cron) Remove(ctx context.Context, name string) error {
 	return c.with(ctx, name, func(t *table, e *entry) error {
 		e.rest()
@@ -94,7 +96,8 @@ func (c Cron) Remove(ctx context.Context, name string) error {
 	})
 }
 
-// Disable keeps a job from being done until Enable. It fails with NotFound.
+// Disable keeps a job from running until Enable. It fails with NotFound if there is none of that
+// name.
 func (c Cron) Disable(ctx context.Context, name string) error {
 	return c.with(ctx, name, func(_ *table, e *entry) error {
 		e.rest()
@@ -103,7 +106,8 @@ func (c Cron) Disable(ctx context.Context, name string) error {
 	})
 }
 
-// Enable lets a job be done again, from when it is due next. It fails with NotFound.
+// Enable lets a disabled job run again, from the next time at which it is due. It fails with
+// NotFound if there is none of that name, Invalid if the job is not due within five years.
 func (c Cron) Enable(ctx context.Context, name string) error {
 	return c.with(ctx, name, func(t *table, e *entry) error {
 		if !e.info.Disabled {
@@ -114,7 +118,8 @@ func (c Cron) Enable(ctx context.Context, name string) error {
 	})
 }
 
-// Run does a job now, besides when it is due, and returns its error. It fails with NotFound.
+// Run runs a job now, even if it is disabled, and returns its error. When it is due next does not
+// change. Run fails with NotFound if there is none of that name.
 func (c Cron) Run(ctx context.Context, name string) error {
 	return c.with(ctx, name, func(t *table, e *entry) error {
 		t.do(e, time.Now())
@@ -122,7 +127,7 @@ func (c Cron) Run(ctx context.Context, name string) error {
 	})
 }
 
-// Jobs describes the jobs, by name.
+// Jobs describes the jobs, in the order of their names. The slice is the caller's.
 func (c Cron) Jobs(ctx context.Context) ([]Info, error) {
 	var infos []Info
 	err := c.call(ctx, func(t *table) error {
@@ -140,11 +145,13 @@ func (c Cron) Jobs(ctx context.Context) ([]Info, error) {
 	return infos, err
 }
 
+// call has the actor call do and returns its error.
 func (c Cron) call(ctx context.Context, do func(*table) error) error {
 	_, err := actor.Ask(ctx, c.ref, func(r actor.Reply[struct{}]) Command { return Command{do, r} })
 	return err
 }
 
+// with is call for a function that gets the job of a name. It fails with NotFound if there is none.
 func (c Cron) with(ctx context.Context, name string, do func(*table, *entry) error) error {
 	return c.call(ctx, func(t *table) error {
 		e := t.jobs[name]
@@ -155,18 +162,18 @@ func (c Cron) with(ctx context.Context, name string, do func(*table, *entry) err
 	})
 }
 
-// table is the value of the actor: its jobs.
+// table is the value of the actor: its jobs. All fields belong to its turn.
 type table struct {
-	first []Job
-	jobs  map[string]*entry
+	first []Job             // those that Start adds
+	jobs  map[string]*entry // by name
 	self  *actor.Context[Command]
 }
 
-// entry is a job and when it is due.
+// entry is a job with its schedule.
 type entry struct {
 	job   Job
 	when  schedule
-	timer *actor.Timer // nil while it rests
+	timer *actor.Timer // reads the clock again; nil while the job is disabled
 	info  Info
 }
 
@@ -174,7 +181,7 @@ func newTable(jobs []Job) *table {
 	return &table{first: slices.Clone(jobs), jobs: make(map[string]*entry)}
 }
 
-// Start plans the first jobs.
+// Start adds the first jobs.
 func (t *table) Start(c *actor.Context[Command]) error {
 	t.self = c
 	for _, j := range t.first {
@@ -185,13 +192,13 @@ func (t *table) Start(c *actor.Context[Command]) error {
 	return nil
 }
 
-// Receive does what a method of Cron asks for.
+// Receive runs a call of a method of Cron.
 func (t *table) Receive(_ *actor.Context[Command], m Command) error {
 	if m.do == nil {
 		return nil
 	}
 	if err := m.do(t); err != nil {
-		_ = m.done.Fail(err) // nobody waits any more: nothing to tell
+		_ = m.done.Fail(err) // fails if the caller has stopped waiting
 		return nil
 	}
 	_ = m.done.Send(struct{}{})
@@ -203,6 +210,7 @@ func (t *table) Inspect() map[string]string {
 	return map[string]string{"jobs": fmt.Sprint(len(t.jobs))}
 }
 
+// add adds a job; see Cron.Add.
 func (t *table) add(j Job) error {
 	op := fmt.Sprintf("add job %q", j.Name)
 	switch {
@@ -227,7 +235,8 @@ func (t *table) add(j Job) error {
 	return nil
 }
 
-// plan finds out when e is due next and waits for it.
+// plan computes when e is due next and sets its timer. It fails with Invalid if e is not due within
+// five years.
 func (t *table) plan(e *entry) error {
 	e.info.Next = e.when.next(time.Now())
 	if e.info.Next.IsZero() {
@@ -237,7 +246,10 @@ func (t *table) plan(e *entry) error {
 	return nil
 }
 
-// wait looks at e when it is due, as far as the clock says now.
+// wait sets the timer of e to the due time, as far as the clock says now, but to Look at most. When
+// it fires, the clock is read again: if e is due, it runs, else wait is called again. So the due
+// time holds also when the clock was set, which a timer, running on the monotonic clock, does not
+// notice.
 func (t *table) wait(e *entry) {
 	e.timer = t.self.After(min(time.Until(e.info.Next), Look), func() error {
 		if time.Now().Round(0).Before(e.info.Next) {
@@ -252,7 +264,7 @@ func (t *table) wait(e *entry) {
 	})
 }
 
-// rest keeps e from being done.
+// rest stops the timer of e.
 func (e *entry) rest() {
 	if e.timer != nil {
 		e.timer.Stop()
@@ -260,7 +272,7 @@ func (e *entry) rest() {
 	}
 }
 
-// do does e and notes how that went.
+// do runs e for a due time and records the result.
 func (t *table) do(e *entry, due time.Time) {
 	e.info.Last, e.info.Runs = due, e.info.Runs+1
 	e.info.Err = guard(func() error { return e.job.Do(t.self, due) })

@@ -14,13 +14,13 @@ import (
 // MaxSpec is how many bytes a spec may have.
 const MaxSpec = 1024
 
-// parser takes five fields, or six with seconds, or a descriptor.
+// parser parses five fields, or six with seconds, or a descriptor.
 var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-// schedule says when a job is due.
+// schedule is a parsed spec and its time zone.
 type schedule struct {
 	cron cron.Schedule
-	loc  *time.Location
+	loc  *time.Location // of the results, and of the spec unless that names another one
 }
 
 // parse returns the schedule of a spec. It fails with Invalid.
@@ -46,12 +46,13 @@ func invalid(spec string, err error) error {
 	return &mainstem.Error{Kind: mainstem.KindInvalid, Op: fmt.Sprintf("cron spec %q", spec), Err: err}
 }
 
-// next returns when the job is due after t, the zero time if never.
+// next returns the first time after t at which the spec is due, without a monotonic reading of the
+// clock. It returns the zero time if there is none within five years.
 func (s schedule) next(t time.Time) time.Time { return s.cron.Next(t.In(s.loc).Round(0)) }
 
-// Times returns when a spec is due after a time, as times of a location (nil:
-// local time), without end. It fails with Invalid if it is no spec. The sequence is empty if the
-// spec is not due within five years, like the 30th of February.
+// Times returns the times after a time at which a spec is due, in a location (nil: local time). It
+// fails with Invalid if spec cannot be parsed. The sequence ends only where the spec is not due for
+// five years; it is empty for a spec like the 30th of February.
 func Times(spec string, loc *time.Location, after time.Time) (iter.Seq[time.Time], error) {
 	s, err := parse(spec, loc)
 	if err != nil {
