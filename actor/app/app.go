@@ -11,14 +11,14 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// Mode says what the end of an app means for the rest of its [Set]. An app ends when
-// its supervisor does: because its children failed too often, or as its AutoStop says.
+// Mode says what the end of an app means for the rest of its [Set]. An app ends when its supervisor
+// ends by itself: because its restart intensity was exceeded, or as its AutoStop says.
 type Mode uint8
 
 // The modes.
 const (
-	Permanent Mode = iota // whatever the reason, all apps stop
-	Transient             // if it failed, or a significant child did, all apps stop
+	Permanent Mode = iota // all apps stop, whatever the exit reason
+	Transient             // all apps stop if the exit reason is a crash (see actor.IsCrash)
 	Temporary             // the others go on
 )
 
@@ -30,20 +30,24 @@ func (m Mode) String() string {
 	return [...]string{"permanent", "transient", "temporary"}[m]
 }
 
-// App is an application.
+// App describes an application.
 type App struct {
+	// Name is unique in the Set and not empty.
 	Name string
-	// Needs are the names of the apps that must run for this one to run.
+	// Needs are the names of the apps that must start before this one and stop after it.
 	Needs []string
-	// Mode says what its end means for the others. Default [Permanent].
+	// Mode says what the end of this app means for the others. Default [Permanent].
 	Mode Mode
-	// Supervisor says how its children are supervised.
+	// Supervisor are the options of the app's supervisor. With the strategy Dynamic there can be
+	// neither Children nor a Start or Stop function.
 	Supervisor actor.SupervisorOptions
 	// Children start in order and stop in reverse order.
 	Children []actor.Child
-	// Start is called before the first child starts. If it fails, the app does.
+	// Start is called before the first child starts. If it fails, the app fails to start. Start
+	// and Stop are called by the first child of the app, which the Set adds: with the strategy
+	// AllForOne they are also called when all children are restarted.
 	Start func() error
-	// Stop is called after the last child has stopped, if Start had succeeded.
+	// Stop is called after the last child has stopped, if Start has returned nil.
 	Stop func()
 }
 
@@ -55,18 +59,19 @@ type Options struct {
 	Only []string
 }
 
-// Set is the apps of a program.
+// Set are the apps of a program. It is safe for concurrent use.
 type Set struct {
-	sup  actor.Supervisor
-	apps map[string]*App
-	rank []string // all names, each after those that it needs
+	sup  actor.Supervisor // its children are the supervisors of the apps that were ever started
+	apps map[string]*App  // all apps, by name; not changed after Start
+	rank []string         // all names, each after those that it needs; not changed after Start
 
-	turn chan struct{} // of capacity 1: held by Start and Stop
+	turn chan struct{} // of capacity 1: full while Set.Start or Set.Stop runs
 }
 
-// Start starts apps: each after those that it needs, otherwise in the order in which
-// they are given. It fails with Invalid if a name is missing or there twice, an app needs one that is
-// not there, or some need each other in a circle; or with the error of the app that does not start.
+// Start starts apps: each after those that it needs, otherwise in the order of the arguments. The
+// supervisor of the set is spawned from s. Start fails with Invalid if a name is empty or given
+// twice, an app needs one that is not given, or apps need each other in a cycle; with NotFound if
+// [Options.Only] has a name that is not given; or with the error of the app that fails to start.
 func Start(s actor.Spawner, o *Options, apps ...App) (*Set, error) {
 	if o == nil {
 		o = &Options{}
@@ -102,7 +107,8 @@ func Start(s actor.Spawner, o *Options, apps ...App) (*Set, error) {
 	return set, nil
 }
 
-// sort appends a name to the rank after all that it needs. path is how it was reached.
+// sort appends a name to the rank, after all that it needs. path are the names through which it was
+// reached, each of which needs the next one.
 func (s *Set) sort(name string, path []string) error {
 	path = append(path, name)
 	switch {
@@ -122,7 +128,7 @@ func (s *Set) sort(name string, path []string) error {
 	return nil
 }
 
-// needs returns names and all that they need, in order of rank.
+// needs returns names and all apps that they need, directly or not, in order of rank.
 func (s *Set) needs(names ...string) ([]string, error) {
 	wanted := make(map[string]bool)
 	for _, name := range names {
@@ -141,7 +147,7 @@ func (s *Set) needs(names ...string) ([]string, error) {
 	return s.ranked(wanted), nil
 }
 
-// neededBy returns a name and all that need it, in order of rank.
+// neededBy returns a name and all apps that need it, directly or not, in order of rank.
 func (s *Set) neededBy(name string) []string {
 	found := map[string]bool{name: true}
 	for _, other := range s.rank {
@@ -152,13 +158,14 @@ func (s *Set) neededBy(name string) []string {
 	return s.ranked(found)
 }
 
-// ranked returns those names that are in, in order of rank.
+// ranked returns the names that are in a set, in order of rank.
 func (s *Set) ranked(in map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(s.rank), func(name string) bool { return !in[name] })
 }
 
-// child describes the app's supervisor as a child that is never restarted: its end
-// is what the mode says.
+// child describes the app's supervisor as a child of the supervisor of the set. No restart is
+// allowed: the first one exceeds the limit, which ends the set, or, of a Temporary app, disables
+// the child.
 func (a *App) child() actor.Child {
 	o := &actor.ChildOptions{Limit: actor.Limit{Intensity: -1}}
 	switch a.Mode {
@@ -176,13 +183,13 @@ func (a *App) child() actor.Child {
 	return actor.NewSupervisor(a.Name, &a.Supervisor, o, children...)
 }
 
-// hooksName is the name of the child that calls Start and Stop.
+// hooksName is the name of the child that calls App.Start and App.Stop.
 const hooksName = "start and stop"
 
-// hooks is an actor that calls an app's functions when it starts and stops.
+// hooks is an actor that calls App.Start and App.Stop when it starts and stops.
 type hooks struct {
 	a       *App
-	started bool
+	started bool // App.Start has returned nil, or there is none
 }
 
 func (h *hooks) Start(*actor.Context[struct{}]) error {
@@ -207,19 +214,19 @@ func notFound(name string) error {
 	return &mainstem.Error{Kind: mainstem.KindNotFound, Op: fmt.Sprintf("find app %q", name)}
 }
 
-// Ref returns the supervisor of all apps: to wait for their end, or to stop them all.
+// Ref returns a reference to the supervisor of all apps, to wait for its end or to stop all apps.
 func (s *Set) Ref() actor.AnyRef { return s.sup.Ref() }
 
-// App returns the supervisor of an app. It fails with NotFound if there is none of
-// that name or it does not run.
+// App returns the supervisor of an app. It fails with NotFound if there is no app of that name or
+// it does not run.
 func (s *Set) App(ctx context.Context, name string) (actor.Supervisor, error) {
 	return actor.ChildSupervisor(ctx, s.sup, name)
 }
 
-// Start starts an app and all that it needs, as far as they do not run. An app that
-// had gone on without one that is started now is restarted. It fails with NotFound if there is none
-// of that name, or with the error of one that does not start; what was started before that
-// runs on.
+// Start starts an app and all apps that it needs, as far as they do not run. Apps that run without
+// an app that they need, which is started now, are stopped before and started after it. Start fails
+// with NotFound if there is no app of that name, or with the error of the app that fails to start:
+// those that were started before that one run on.
 func (s *Set) Start(ctx context.Context, name string) error {
 	return s.inTurn(ctx, func(states map[string]string) error {
 		names, err := s.needs(name)
@@ -240,8 +247,7 @@ func (s *Set) Start(ctx context.Context, name string) error {
 	})
 }
 
-// start starts apps, which are in order of rank, after it has stopped those of
-// them that run.
+// start stops those of some apps that run, and then starts all of them. names are in order of rank.
 func (s *Set) start(ctx context.Context, names []string, states map[string]string) error {
 	if err := s.stop(ctx, names, states); err != nil {
 		return err
@@ -260,7 +266,7 @@ func (s *Set) start(ctx context.Context, names []string, states map[string]strin
 	return nil
 }
 
-// stop stops those of some apps that run, in reverse order.
+// stop stops those of some apps that run, in reverse order. names are in order of rank.
 func (s *Set) stop(ctx context.Context, names []string, states map[string]string) error {
 	for _, n := range slices.Backward(names) {
 		if states[n] == running {
@@ -272,8 +278,8 @@ func (s *Set) stop(ctx context.Context, names []string, states map[string]string
 	return nil
 }
 
-// Stop stops an app, after all that need it. That is not an end of which the mode
-// speaks: the rest runs on. It fails with NotFound if there is none of that name.
+// Stop stops an app, after all apps that need it. The other apps run on, whatever the Mode. Stop
+// fails with NotFound if there is no app of that name.
 func (s *Set) Stop(ctx context.Context, name string) error {
 	return s.inTurn(ctx, func(states map[string]string) error {
 		if s.apps[name] == nil {
@@ -283,10 +289,11 @@ func (s *Set) Stop(ctx context.Context, name string) error {
 	})
 }
 
-// running is the state of an app that runs, as its supervisor calls it.
+// running is the ChildInfo.State of an app that runs.
 const running = "running"
 
-// inTurn calls f, alone, with the states of the apps that have ever been started.
+// inTurn calls f with the states of the apps that were ever started, by name. One call runs at a
+// time.
 func (s *Set) inTurn(ctx context.Context, f func(states map[string]string) error) error {
 	began := time.Now()
 	select {
@@ -312,10 +319,10 @@ type Info struct {
 	Needs   []string
 	Mode    Mode
 	Running bool
-	Actor   actor.Info // of its supervisor, while it runs
+	Actor   actor.Info // of its supervisor; zero if it does not run
 }
 
-// List describes all apps, each after those that it needs.
+// List describes all apps, each after those that it needs. The slice is the caller's.
 func (s *Set) List(ctx context.Context) ([]Info, error) {
 	children, err := s.sup.Children(ctx)
 	if err != nil {
