@@ -8,23 +8,26 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// Conn is an actor that owns a connection. It ends for the reason Normal when the
-// peer closes the connection, for the error when reading or writing fails.
+// Conn is an actor that owns a connection. Its exit reason is Normal when the peer has closed the
+// connection, or the error of reading or writing. Set its exported fields and spawn it. The value
+// is for one incarnation.
 type Conn struct {
-	// Dial makes the connection when the actor starts.
+	// Dial makes the connection, in the Start method of the actor. It must be set. Its ctx ends
+	// when the actor is asked to end.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// To gets the events.
+	// To is the receiver of the events. It must be set.
 	To actor.Ref[Event]
-	// Framing cuts what is read.
+	// Framing says how the received bytes are cut into events. Default: not at all.
 	Framing Framing
-	// WriteTimeout is how long a write may take. Default 0: as long as it likes.
+	// WriteTimeout is the time limit of a write; to exceed it is an error of writing. Default 0: no
+	// limit.
 	WriteTimeout time.Duration
 
-	conn   net.Conn
-	stream *stream
+	conn   net.Conn // nil until Start has dialled
+	stream *stream  // nil until Start has dialled
 }
 
-// Dial returns a function for [Conn.Dial].
+// Dial returns a function for [Conn.Dial] that dials an address as net.Dial does.
 func Dial(network, address string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
@@ -32,7 +35,8 @@ func Dial(network, address string) func(context.Context) (net.Conn, error) {
 	}
 }
 
-// Start dials and begins to read. It fails with the error of Dial.
+// Start dials and begins to read. It fails with Invalid if a field is wrong, or with the error of
+// Dial.
 func (a *Conn) Start(c *actor.Context[Command]) error {
 	if a.Dial == nil {
 		return invalidf("Conn.Dial is not set")
@@ -50,7 +54,7 @@ func (a *Conn) Start(c *actor.Context[Command]) error {
 	ending := c.Done()
 	go func() {
 		<-ending
-		_ = guard(conn.Close) // what was written is with the operating system
+		_ = guard(conn.Close) // the bytes that were written are with the operating system
 	}()
 	go func() {
 		err := s.open()
@@ -62,7 +66,7 @@ func (a *Conn) Start(c *actor.Context[Command]) error {
 	return nil
 }
 
-// Receive writes.
+// Receive runs a command.
 func (a *Conn) Receive(c *actor.Context[Command], m Command) error {
 	if reason, is := m.ended(a.stream); is {
 		if reason != nil {
@@ -77,7 +81,7 @@ func (a *Conn) Receive(c *actor.Context[Command], m Command) error {
 	}
 	if _, err := a.conn.Write(m.Bytes); err != nil {
 		if c.Err() != nil {
-			return nil // it was closed because the actor is asked to end, which comes next
+			return nil // conn was closed because the actor is asked to end; the signal is handled next
 		}
 		return err
 	}
@@ -94,11 +98,11 @@ func (a *Conn) Receive(c *actor.Context[Command], m Command) error {
 		_ = m.Done.Fail(invalidf("a connection takes no signal: %s", m.Signal))
 		return nil
 	}
-	_ = m.Done.Send(struct{}{}) // whether anybody waits is not our business
+	_ = m.Done.Send(struct{}{}) // fails if nobody waits any more
 	return nil
 }
 
-// Stop closes the connection.
+// Stop closes the connection and waits for the goroutine that reads.
 func (a *Conn) Stop(*actor.Context[Command], error) {
 	if a.conn != nil {
 		_ = a.conn.Close()

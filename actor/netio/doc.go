@@ -1,15 +1,16 @@
-// Package netio has actors that own blocking input and output: a TCP connection or
-// listener, a UDP socket, an HTTP server, a process of the operating system.
+// Package netio has actors that own blocking input and output, like ports, gen_tcp and gen_udp of
+// Erlang: a TCP connection or listener, a UDP socket, an HTTP server, a process of the operating
+// system.
 //
 // # Nouns
 //
-// A [Conn] is a connection, a [Process] a running program. Both take a [Command], to
-// write, and send an [Event] for all that they read to an actor of the user's choice. A
-// [Listener] spawns a Conn for each connection that it accepts. A [Socket] takes and sends
-// a [Datagram]. A [Server] serves HTTP; [Handler] makes a message of each request.
+// A [Conn] is a connection, a [Process] a running program. Both take a [Command], to write, and
+// send an [Event] to the receiver, an actor that the field To names, for all that they read. A
+// [Listener] spawns a Conn for each connection that it accepts. A [Socket] takes and sends a
+// [Datagram]. A [Server] serves HTTP; [Handler] makes a message of each request.
 //
-// They are values with fields to set, to be spawned or to be given to a supervisor, which
-// dials, listens or starts the program again when they fail:
+// They are values with fields to set, to be spawned or given to a supervisor, which dials, listens
+// or starts the program again when they fail:
 //
 //	child := actor.NewChild("upstream", func() *netio.Conn {
 //		return &netio.Conn{Dial: dial, To: ref, Framing: netio.Lines()}
@@ -17,19 +18,20 @@
 //
 // # Guarantees
 //
-// Events of one actor arrive in order: [Opened], then data, then [Closed], which comes
-// after everything that was read (it is a dead letter if an actor is asked to end while the
-// receiver's mailbox is full). Data written by one sender is written in order. Nothing
-// is dropped: if the receiver cannot take an Event, the actor ends. Whatever ends an
-// actor, being killed too, what it owns is closed, and the process is ended.
+// The events of one actor arrive in order: [Opened], then data, then [Closed] after all data.
+// Closed is a dead letter if the actor is asked to end while the mailbox of the receiver is full.
+// The bytes of the commands of one sender are written in the order of the commands. No data is
+// dropped: if sending an Event fails, the actor ends. Datagrams may be lost. However an actor ends,
+// also by Kill, its connection, listener or socket is closed, and its process is ended.
 //
-// Back-pressure: give the receiver of events a mailbox with [actor.Block], and as long as it
-// is full nothing more is read. A bounded mailbox of the Conn itself holds up those who write.
+// Back-pressure: as long as the mailbox of the receiver has a limit, the policy [actor.Block] and
+// no room, nothing more is read. A mailbox with a limit of the Conn itself holds up those that
+// write.
 //
 // # Concurrency and ownership
 //
-// Each actor has goroutines of its own that read; they end with it. Bytes of an Event
-// or Datagram are the receiver's, those of a Command the actor's until it is done.
+// Each actor has goroutines that read; they end with it. The bytes of an Event or Datagram belong
+// to the receiver. Those of a Command must not be changed until Done is answered.
 //
 // # Limits
 //
@@ -37,8 +39,7 @@
 //
 // # Testing
 //
-// Blocking input and output is real: it does not work in the virtual time of
-// testing/synctest.
+// Blocking input and output is real: it does not work in the virtual time of testing/synctest.
 //
 //snippet:var dial func(context.Context) (net.Conn, error)
 //snippet:var ref actor.Ref[netio.Event]

@@ -15,28 +15,30 @@ import (
 // Limits of HTTP.
 const (
 	MaxBody        = 4 << 20          // bytes of the body of a request, unless HandlerOptions say otherwise
-	DefaultTimeout = 30 * time.Second // until a request must have been answered
-	headerTimeout  = 10 * time.Second // for the header of a request to come
+	DefaultTimeout = 30 * time.Second // default of HandlerOptions.Timeout
+	headerTimeout  = 10 * time.Second // time in which the header of a request must arrive
 )
 
-// Server is an actor that owns an HTTP server. It takes the question for its [Address].
-// When it is asked to end, it accepts nothing more and waits for requests under way.
+// Server is an actor that owns an HTTP server. Its only message is the question for its [Address].
+// When it is asked to end, it stops listening and waits for the requests that have begun. Its exit
+// reason is the error of serving if that fails. Set its exported fields and spawn it.
 type Server struct {
-	// Address is where it listens, like that of net.Listen.
+	// Address is the TCP address on which it listens, as for net.Listen.
 	Address string
-	// Handler serves: any of net/http, or one that [Handler] made.
+	// Handler serves the requests: any http.Handler, such as one of [Handler]. It must be set.
 	Handler http.Handler
 	// TLS, if set, makes it a server of HTTPS. HTTP/2 is on if NextProtos has h2.
 	TLS *tls.Config
-	// Grace is how long it waits for requests under way. Default [DefaultGrace]. The
-	// actor's own Grace should be longer.
+	// Grace is how long it waits for requests that have begun; then their connections are closed.
+	// Default [DefaultGrace]. Options.Grace of the actor should be longer.
 	Grace time.Duration
 
 	listener net.Listener
-	done     chan struct{}
+	done     chan struct{} // closed when watch returns; nil until Start listens
 }
 
-// Start listens and serves. It fails if listening does.
+// Start listens and serves. It fails with Invalid if Handler is not set, or with the error of
+// listening.
 func (s *Server) Start(c *actor.Context[Address]) error {
 	if s.Handler == nil {
 		return invalidf("Server.Handler is not set")
@@ -53,13 +55,13 @@ func (s *Server) Start(c *actor.Context[Address]) error {
 	return nil
 }
 
-// watch ends the server when the actor is asked to end, and the actor when the
-// server ends.
+// watch shuts the server down when the actor is asked to end, and sends the actor a message that
+// ends it when serving fails.
 func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-chan struct{}, done chan struct{}, server *http.Server, served <-chan error) {
 	defer close(done)
 	select {
 	case err := <-served:
-		_ = self.SendPriority(ctx, actor.System, Address{err: err, over: true}) // it may have ended
+		_ = self.SendPriority(ctx, actor.System, Address{err: err, over: true}) // fails if it has ended
 		return
 	case <-ending:
 	}
@@ -70,17 +72,17 @@ func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-ch
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	if err := server.Shutdown(within); err != nil {
-		_ = server.Close() // those under way have had their time
+		_ = server.Close() // the Grace is over
 	}
 	<-served
 }
 
-// Receive says where the server listens.
+// Receive answers the question for the address, or ends the actor if serving has failed.
 func (s *Server) Receive(_ *actor.Context[Address], m Address) error {
 	if m.over {
 		return m.err
 	}
-	_ = m.Reply.Send(s.listener.Addr()) // whether anybody waits is not our business
+	_ = m.Reply.Send(s.listener.Addr()) // fails if nobody waits any more
 	return nil
 }
 
@@ -91,35 +93,38 @@ func (s *Server) Stop(*actor.Context[Address], error) {
 	}
 }
 
-// Request is an HTTP request as a message. Its receiver answers it through Reply.
+// Request is an HTTP request as a message. Its receiver must answer it through Reply.
 type Request struct {
-	// HTTP is the request. Its Body has been read; its context ends when nobody waits
-	// for the answer any more.
+	// HTTP is the request. Its Body has been read. Its context ends when the request has been
+	// answered, the client has gone, or the time limit of the Handler is over.
 	HTTP *http.Request
-	// Body is what was in it.
+	// Body are the bytes of the body. They belong to the receiver.
 	Body  []byte
 	Reply actor.Reply[Response]
 }
 
 // Response is the answer to a [Request].
 type Response struct {
-	Status int // 0 means 200
+	Status int // 0 means 200; an impossible one is sent as 500
 	Header http.Header
 	Body   []byte
 }
 
 // HandlerOptions configure a [Handler]; nil means the defaults.
 type HandlerOptions struct {
-	// MaxBody is how many bytes a body may have; a longer one is answered with status
-	// 413. Default [MaxBody].
+	// MaxBody is the greatest number of bytes of a body; a request with a longer one is answered
+	// with status 413. Default [MaxBody].
 	MaxBody int64
-	// Timeout is how long an answer may take; then it is status 504. Default [DefaultTimeout].
+	// Timeout is the time limit of an answer, from the end of the body; after it the status is 504.
+	// Default [DefaultTimeout].
 	Timeout time.Duration
 }
 
-// Handler makes a message for an actor of each HTTP request. Use a pool or a router to
-// spread them over several. If the actor has stopped or has no room, the status is 503; if
-// it fails while it has the request, or answers with an error, 500.
+// Handler returns a handler that asks an actor each HTTP request. to may be a pool or a router. The
+// handler reads the whole body first. If there is no answer, the status is 503 if the actor has
+// ended, has a full mailbox, or the client has gone; 504 after the time limit; and 500 if the actor
+// fails during the request or answers with another error. The text of an error is not sent to the
+// client.
 func Handler(to actor.Ref[Request], o *HandlerOptions) http.Handler {
 	opts := HandlerOptions{MaxBody: MaxBody, Timeout: DefaultTimeout}
 	if o != nil && o.MaxBody > 0 {
@@ -152,6 +157,7 @@ func Handler(to actor.Ref[Request], o *HandlerOptions) http.Handler {
 	})
 }
 
+// write sends the answer to the client.
 func (a Response) write(w http.ResponseWriter) {
 	for name, values := range a.Header {
 		w.Header()[name] = values
@@ -162,11 +168,10 @@ func (a Response) write(w http.ResponseWriter) {
 	case a.Status != 0: // net/http would panic
 		w.WriteHeader(http.StatusInternalServerError)
 	}
-	_, _ = w.Write(a.Body) // a client that has gone is not our business
+	_, _ = w.Write(a.Body) // fails if the client has gone
 }
 
-// statusOf returns the status for a request that was not answered. Internal
-// errors are not shown to the client.
+// statusOf returns the status for an error of Ask.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

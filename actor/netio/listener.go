@@ -12,44 +12,52 @@ import (
 	"github.com/mainstemdev/mainstem/internal/backoff"
 )
 
-// Address asks a [Listener], a [Socket] or a [Server] where it listens.
+// Address is the question to a [Listener] or a [Server] for the address on which it listens. A
+// [Socket] has a field of [Datagram] for it.
 type Address struct {
 	Reply actor.Reply[net.Addr]
 
+	// From the acceptor of a Listener: a connection, and the reply that lets it accept the next
+	// one.
 	accepted net.Conn
 	taken    actor.Reply[struct{}]
-	err      error
-	over     bool
+	// From a goroutine of a Listener or a Server: accepting or serving has ended with err.
+	err  error
+	over bool
 }
 
-// Listener is an actor that accepts connections, each of which becomes a child of it, a
-// [Conn]. It takes the question for its [Address]. It ends with the error for which it
-// cannot accept any more; its connections end with it.
+// Listener is an actor that accepts connections. The actor of each one, a [Conn], is a child of it,
+// which it does not restart. Its only message is the question for its [Address]. Its exit reason is
+// the error of accepting if that fails; its connections end with it. Set its exported fields and
+// spawn it.
+//
+// A goroutine, the acceptor, accepts a connection, sends it to the actor, and waits for the answer
+// before it accepts the next one. While there are Max connections, the actor does not answer.
 type Listener struct {
-	// Network and Address are where it listens: those of net.Listen. Default tcp.
+	// Network and Address are the arguments of net.Listen. Default of Network: tcp.
 	Network, Address string
-	// TLS, if set, makes the connections those of TLS.
+	// TLS, if set, makes the connections those of TLS. The handshake is made by the first read.
 	TLS *tls.Config
-	// Accept says who gets the events of a connection. It is called in the listener's
-	// turn. With an error, the connection is closed.
+	// Accept returns the receiver of the events of a connection. It is called in the listener's
+	// turn. After an error the connection is closed, and the error logged. It must be set.
 	Accept func(c *actor.Context[Address], remote net.Addr) (actor.Ref[Event], error)
-	// Framing and WriteTimeout are those of the connections.
+	// Framing and WriteTimeout are those of the connections; see [Conn].
 	Framing      Framing
 	WriteTimeout time.Duration
-	// Conn are the options of the connections' actors.
+	// Conn are the options of the connections' actors. Name must be empty, since names are unique.
 	Conn *actor.Options
-	// Max is how many connections there may be; more wait with the operating system.
-	// Default 0: no limit.
+	// Max is the greatest number of connections; further ones wait in the queue of the operating
+	// system. Default 0: no limit.
 	Max int
 
 	listener net.Listener
-	done     chan struct{}
-	conns    int
-	held     actor.Reply[struct{}] // the acceptor waits for it: there are Max connections
+	done     chan struct{}         // closed when the acceptor has ended; nil until Start listens
+	conns    int                   // connections whose actors have not ended
+	held     actor.Reply[struct{}] // if holds: the answer for which the acceptor waits
 	holds    bool
 }
 
-// Start listens. It fails if that fails.
+// Start listens. It fails with Invalid if Accept is not set, or with the error of listening.
 func (l *Listener) Start(c *actor.Context[Address]) error {
 	if l.Accept == nil {
 		return invalidf("Listener.Accept is not set")
@@ -71,6 +79,7 @@ func (l *Listener) Start(c *actor.Context[Address]) error {
 	return nil
 }
 
+// listen returns a listener, of TLS if config is not nil.
 func listen(ctx context.Context, network, address string, config *tls.Config) (net.Listener, error) {
 	if network == "" {
 		network = "tcp"
@@ -83,7 +92,8 @@ func listen(ctx context.Context, network, address string, config *tls.Config) (n
 	return listener, err
 }
 
-// accept hands connections over to the actor, one by one.
+// accept is the acceptor: it passes connections to the actor, one by one, until the listener is
+// closed.
 func accept(ctx context.Context, self actor.Ref[Address], listener net.Listener) {
 	for {
 		conn, err := acceptOne(ctx, listener)
@@ -95,15 +105,16 @@ func accept(ctx context.Context, self actor.Ref[Address], listener net.Listener)
 		}
 		_, err = actor.Ask(ctx, self, func(r actor.Reply[struct{}]) Address { return Address{accepted: conn, taken: r} })
 		if err != nil {
-			_ = conn.Close() // the actor does not want it, or ends
+			_ = conn.Close() // the actor has refused it, or is ending
 		}
 	}
 }
 
-// acceptAgain is the pause while the operating system has no file for a connection.
+// acceptAgain is the pause before accept is tried again when the process or the machine has too
+// many open files, or the connection was aborted.
 var acceptAgain = backoff.Policy{First: 5 * time.Millisecond, Max: time.Second}
 
-// acceptOne waits while the operating system has no file for a connection.
+// acceptOne accepts a connection. After the errors of acceptAgain it pauses and tries again.
 func acceptOne(ctx context.Context, listener net.Listener) (net.Conn, error) {
 	for failures := 1; ; failures++ {
 		conn, err := listener.Accept()
@@ -116,13 +127,14 @@ func acceptOne(ctx context.Context, listener net.Listener) (net.Conn, error) {
 	}
 }
 
-// Receive takes a connection over.
+// Receive answers the question for the address, takes a connection from the acceptor, or ends the
+// actor if accepting has failed.
 func (l *Listener) Receive(c *actor.Context[Address], m Address) error {
 	switch {
 	case m.over:
 		return m.err
 	case m.accepted == nil:
-		_ = m.Reply.Send(l.listener.Addr()) // whether anybody waits is not our business
+		_ = m.Reply.Send(l.listener.Addr()) // fails if nobody waits any more
 		return nil
 	}
 	if err := l.adopt(c, m.accepted); err != nil {
@@ -138,7 +150,7 @@ func (l *Listener) Receive(c *actor.Context[Address], m Address) error {
 	return nil
 }
 
-// adopt spawns the actor of a connection.
+// adopt spawns the actor of a connection and monitors it.
 func (l *Listener) adopt(c *actor.Context[Address], conn net.Conn) error {
 	to, err := l.Accept(c, conn.RemoteAddr())
 	if err != nil {
@@ -163,7 +175,7 @@ func (l *Listener) adopt(c *actor.Context[Address], conn net.Conn) error {
 	return nil
 }
 
-// Stop stops listening.
+// Stop stops listening and waits for the acceptor.
 func (l *Listener) Stop(*actor.Context[Address], error) {
 	if l.listener != nil {
 		_ = l.listener.Close()

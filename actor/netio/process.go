@@ -11,35 +11,40 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// DefaultGrace is how long a program may take to end after it was interrupted.
+// DefaultGrace is the default of [Process.Grace] and [Server.Grace].
 const DefaultGrace = 3 * time.Second
 
-// Process is an actor that owns a process of the operating system. It ends when the
-// process has: for the reason Normal if that succeeded, else for an *exec.ExitError. When the
-// actor is asked to end, the process gets an interrupt, and is killed after its Grace;
-// processes that it has started itself are its own business.
+// Process is an actor that owns a process of the operating system, like a port of Erlang. It ends
+// when the process has ended and its outputs are closed, for which a process that it has started,
+// and that still has them open, must end, too. Its exit reason is Normal if the process has
+// succeeded, else an *exec.ExitError, or the error of reading or of the receiver, after which the
+// process is killed.
+//
+// When the actor is asked to end, the process gets an interrupt, and is killed after Grace.
+// Processes that it has started itself are not ended. Set its exported fields and spawn it.
 type Process struct {
-	// Path is the program, Args its arguments, without its name.
+	// Path is the program, Args are its arguments, without its name; see exec.Command.
 	Path string
 	Args []string
-	// Dir and Env are the folder and environment; defaults: those of this program.
+	// Dir and Env are the directory and the environment. Default: those of this program.
 	Dir string
 	Env []string
-	// To gets the events: what the process writes to its standard output as Data, to its
-	// standard error as ErrorData.
+	// To is the receiver of the events: bytes of the standard output are Data, those of the
+	// standard error ErrorData. The two have no order among them. It must be set.
 	To actor.Ref[Event]
-	// Framing cuts both. Usually [Lines].
+	// Framing says how both outputs are cut into events, usually [Lines]. Default: not at all.
 	Framing Framing
-	// Grace is how long it may take to end after an interrupt. Default [DefaultGrace]. The
-	// actor's own Grace should be longer.
+	// Grace is the time from the interrupt to the kill. Default [DefaultGrace]. Options.Grace of
+	// the actor should be longer.
 	Grace time.Duration
 
-	cmd    *exec.Cmd
-	input  io.WriteCloser
+	cmd    *exec.Cmd      // nil until Start has started the program; so are the others
+	input  io.WriteCloser // its standard input
 	stream *stream
 }
 
-// Start starts the program. It fails if that fails.
+// Start starts the program. It fails with Invalid if a field is wrong, or with the error of
+// starting it.
 func (p *Process) Start(c *actor.Context[Command]) error {
 	s := &stream{ctx: c, self: c.Self(), to: p.To, peer: p.Path, framing: p.Framing, done: make(chan struct{})}
 	if err := s.check(); err != nil {
@@ -68,7 +73,7 @@ func (p *Process) Start(c *actor.Context[Command]) error {
 			readers.Wait()
 		}
 		if err = errors.Join(err, outErr, errErr); err != nil {
-			_ = cmd.Process.Kill() // nobody reads what it writes
+			_ = cmd.Process.Kill() // nobody reads its output any more
 		}
 		exit := cmd.Wait()
 		if err == nil {
@@ -79,7 +84,8 @@ func (p *Process) Start(c *actor.Context[Command]) error {
 	return nil
 }
 
-// end ends the process when the actor is asked to end.
+// end ends the process when the actor is asked to end: by an interrupt, and after Grace by a kill.
+// It returns when the process has ended by itself.
 func (p *Process) end(ending, done <-chan struct{}, pipes ...io.Closer) {
 	grace := p.Grace
 	if grace == 0 {
@@ -100,11 +106,11 @@ func (p *Process) end(ending, done <-chan struct{}, pipes ...io.Closer) {
 	}
 	_ = p.cmd.Process.Kill()
 	for _, pipe := range pipes {
-		_ = pipe.Close() // processes that it has started may still have the other end
+		_ = pipe.Close() // else the readers would wait for processes that have the other end open
 	}
 }
 
-// Receive writes to the standard input, and signals.
+// Receive runs a command. An error of it is an answer to Done and does not end the actor.
 func (p *Process) Receive(c *actor.Context[Command], m Command) error {
 	if reason, is := m.ended(p.stream); is {
 		if reason != nil {
@@ -113,13 +119,14 @@ func (p *Process) Receive(c *actor.Context[Command], m Command) error {
 		return nil
 	}
 	if err := p.do(m); err != nil {
-		_ = m.Done.Fail(err) // a process that has ended says so itself
+		_ = m.Done.Fail(err) // fails if nobody waits any more
 		return nil
 	}
-	_ = m.Done.Send(struct{}{}) // whether anybody waits is not our business
+	_ = m.Done.Send(struct{}{}) // fails if nobody waits any more
 	return nil
 }
 
+// do writes, closes and signals, in this order, up to the first error.
 func (p *Process) do(m Command) error {
 	if len(m.Bytes) > 0 {
 		if _, err := p.input.Write(m.Bytes); err != nil {

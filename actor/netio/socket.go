@@ -8,35 +8,38 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// MaxDatagram is how many bytes of a datagram are read.
+// MaxDatagram is the greatest number of bytes of a datagram that are received.
 const MaxDatagram = 64 << 10
 
-// Datagram is what a [Socket] receives and sends. As a question for an [Address], it is
-// not sent.
+// Datagram is the message type of a [Socket], which sends it, and of the receiver of a Socket. With
+// a Where it is a question for the address of the Socket, and is not sent.
 type Datagram struct {
-	Peer  netip.AddrPort // who sent it, or gets it
+	Peer  netip.AddrPort // the receiver of one that is sent, the sender of one that was received
 	Bytes []byte
-	// Where, if asked for, is answered with the socket's address instead of sending.
+	// Where, if it is not zero, is answered with the socket's address.
 	Where actor.Reply[net.Addr]
 
-	from *net.UDPConn // the socket's end, for err
+	// From the goroutine that reads: receiving from the socket from has ended with err.
+	from *net.UDPConn
 	err  error
 }
 
-// Socket is an actor that owns a UDP socket. A datagram that cannot be sent is
-// logged, as one that is lost on the way would be nobody's fault. A datagram that the receiver cannot
-// take is a dead letter. The actor ends when it cannot receive any more.
+// Socket is an actor that owns a UDP socket. A datagram that cannot be sent is logged and does not
+// end the actor, since UDP may lose datagrams anyway. A received datagram for which the receiver
+// has no room is treated as the overflow policy of the receiver says; with Block nothing is
+// received meanwhile. The exit reason is the error of receiving. Set its exported fields and spawn
+// it.
 type Socket struct {
-	// Address is where it listens, like that of net.ListenUDP. "" lets the system choose.
+	// Address is the local address, host:port, as for net.ListenPacket. "" lets the system choose.
 	Address string
-	// To gets what is received.
+	// To is the receiver of datagrams. It must be set.
 	To actor.Ref[Datagram]
 
 	conn *net.UDPConn
-	done chan struct{}
+	done chan struct{} // closed when the goroutine that reads has ended; nil until Start opens the socket
 }
 
-// Start opens the socket. It fails if that fails.
+// Start opens the socket. It fails with Invalid if To is not set, or with the error of opening it.
 func (s *Socket) Start(c *actor.Context[Datagram]) error {
 	if s.To.IsZero() {
 		return invalidf("there is nobody to send datagrams to: To is not set")
@@ -56,11 +59,13 @@ func (s *Socket) Start(c *actor.Context[Datagram]) error {
 	go func() {
 		defer close(done)
 		err := guard(func() error { return s.read(c, conn) })
-		_ = self.SendPriority(c, actor.System, Datagram{from: conn, err: err}) // it may have ended
+		_ = self.SendPriority(c, actor.System, Datagram{from: conn, err: err}) // fails if it has ended
 	}()
 	return nil
 }
 
+// read receives datagrams and sends them to the receiver until receiving fails. It returns that
+// error.
 func (s *Socket) read(c *actor.Context[Datagram], conn *net.UDPConn) error {
 	buf := make([]byte, MaxDatagram)
 	for {
@@ -69,19 +74,20 @@ func (s *Socket) read(c *actor.Context[Datagram], conn *net.UDPConn) error {
 			return err
 		}
 		peer = netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port())
-		_ = s.To.Send(c, Datagram{Peer: peer, Bytes: bytes.Clone(buf[:n])}) // a dead letter then
+		_ = s.To.Send(c, Datagram{Peer: peer, Bytes: bytes.Clone(buf[:n])}) // else it is a dead letter
 	}
 }
 
-// Receive sends a datagram.
+// Receive sends a datagram, answers the question for the address, or ends the actor if receiving
+// has ended.
 func (s *Socket) Receive(c *actor.Context[Datagram], m Datagram) error {
 	switch {
 	case m.from == s.conn:
 		return m.err
 	case m.from != nil:
-		return nil // of an incarnation before
+		return nil // of an earlier incarnation
 	case m.Where.Asked():
-		_ = m.Where.Send(s.conn.LocalAddr()) // whether anybody waits is not our business
+		_ = m.Where.Send(s.conn.LocalAddr()) // fails if nobody waits any more
 		return nil
 	}
 	if _, err := s.conn.WriteToUDPAddrPort(m.Bytes, m.Peer); err != nil && c.Err() == nil {
@@ -90,7 +96,7 @@ func (s *Socket) Receive(c *actor.Context[Datagram], m Datagram) error {
 	return nil
 }
 
-// Stop closes the socket.
+// Stop closes the socket and waits for the goroutine that reads.
 func (s *Socket) Stop(*actor.Context[Datagram], error) {
 	if s.conn != nil {
 		_ = s.conn.Close()

@@ -14,19 +14,19 @@ import (
 
 // Limits.
 const (
-	MaxFrame     = 1 << 20  // bytes of a frame, if the Framing has no limit of its own
-	largestFrame = 1 << 30  // what that limit can be
-	chunk        = 32 << 10 // the most that is read at once without frames
+	MaxFrame     = 1 << 20  // default of Framing.Max, in bytes
+	largestFrame = 1 << 30  // the greatest Framing.Max, in bytes
+	chunk        = 32 << 10 // bytes that are read at once without frames, at most
 )
 
-// Kind says what an [Event] is about.
+// Kind is the kind of an [Event].
 type Kind uint8
 
 // The kinds.
 const (
-	Opened    Kind = iota // the connection stands, the program runs
-	Data                  // something was read
-	ErrorData             // something was read from the standard error of a program
+	Opened    Kind = iota // the connection is made, or the program is started: the first event
+	Data                  // bytes were read
+	ErrorData             // bytes were read from the standard error of a program
 	Closed                // nothing more will be read: the last event
 )
 
@@ -41,52 +41,55 @@ func (k Kind) String() string {
 // Event is what a [Conn] or a [Process] sends to its receiver.
 type Event struct {
 	Kind  Kind
-	From  actor.Ref[Command] // the actor that owns the connection or process: to write to it
-	Peer  string             // the remote address, or the program
-	Bytes []byte             // of Data and ErrorData: a frame, without what ends it
-	Err   error              // of Closed: nil if the peer closed, or the program ended well
+	From  actor.Ref[Command] // the actor that sends the event; commands to it write to the same peer
+	Peer  string             // the remote address, or the path of the program
+	Bytes []byte             // of Data and ErrorData: a frame, without its end, or bytes as they came
+	Err   error              // of Closed: nil if the peer closed, the program succeeded, or the actor ends
 }
 
-// Command is what a [Conn] or a [Process] does: it writes Bytes, then closes what it
-// writes to, then sends a signal, as far as that is asked for.
+// Command is the message type of a [Conn] and a [Process]. It writes Bytes, then closes, then sends
+// a signal, as far as the fields ask for that.
 type Command struct {
 	Bytes []byte
-	// Close closes the sending side of a connection or the standard input of a process.
+	// Close closes the sending side of a connection, or the standard input of a process. A
+	// connection that cannot close one side ends with Invalid.
 	Close bool
-	// Signal is for a process.
+	// Signal is sent to the process. A Conn answers Done with Invalid.
 	Signal os.Signal
-	// Done, if asked for, is answered when all that has happened: the bytes are
-	// with the operating system.
+	// Done, if it is not zero, is answered when all this has been done; the bytes are with the
+	// operating system then.
 	Done actor.Reply[struct{}]
 
-	over *stream // reading has ended, for reason
+	// From stream.finish: reading from the stream over has ended, with err.
+	over *stream
 	err  error
 }
 
-// Framing says how a stream of bytes is cut into frames. The zero Framing does not
-// cut: an Event has whatever was there.
+// Framing says how a stream of bytes is cut into frames, each of which is an [Event]. The zero
+// Framing does not cut: an Event has the bytes of one read.
 type Framing struct {
-	// Split cuts, like that of a bufio.Scanner.
+	// Split finds the frames, as for a bufio.Scanner.
 	Split bufio.SplitFunc
-	// Max is how many bytes a frame may have, up to 1 GiB; a longer one ends the actor.
-	// Default [MaxFrame].
+	// Max is the greatest number of bytes of a frame, up to 1 GiB; a longer one ends the actor with
+	// bufio.ErrTooLong. Default [MaxFrame].
 	Max int
 }
 
-// Lines cuts at line ends, which are not part of the frames.
+// Lines is the framing by lines. The frames have no line ends.
 func Lines() Framing { return Framing{Split: bufio.ScanLines} }
 
-// stream reads for one incarnation of an actor.
+// stream is the reading side of one incarnation of a Conn or Process. Its goroutines send Opened
+// (open), then data (read), then Closed, and at last the message that ends the actor (finish).
 type stream struct {
-	ctx     context.Context // of the incarnation
-	self    actor.Ref[Command]
-	to      actor.Ref[Event]
-	peer    string
+	ctx     context.Context    // the Context of the actor
+	self    actor.Ref[Command] // the actor
+	to      actor.Ref[Event]   // the receiver
+	peer    string             // Event.Peer
 	framing Framing
-	done    chan struct{} // closed when all goroutines of the stream have ended
+	done    chan struct{} // closed when the goroutines of the stream send no more events
 }
 
-// check returns an Invalid error if events would go nowhere or frames have no room.
+// check returns an Invalid error if there is no receiver or the limit of frames is wrong.
 func (s *stream) check() error {
 	switch {
 	case s.to.IsZero():
@@ -101,8 +104,8 @@ func invalidf(format string, args ...any) error {
 	return mainstem.Errorf(mainstem.KindInvalid, "input and output", format, args...)
 }
 
-// guard calls f, which runs code of the user in a goroutine of ours, and turns a
-// panic into an error: it ends the actor, not the program.
+// guard calls f, which may call functions of the program, in a goroutine of this package. It
+// returns a panic as an error, which ends the actor instead of the program.
 func guard(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -112,6 +115,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
+// tell sends an event to the receiver.
 func (s *stream) tell(kind Kind, data []byte, err error) error {
 	return s.to.Send(s.ctx, Event{Kind: kind, From: s.self, Peer: s.peer, Bytes: data, Err: err})
 }
@@ -121,7 +125,8 @@ func (s *stream) open() error {
 	return guard(func() error { return s.tell(Opened, nil, nil) })
 }
 
-// read sends what r yields as events until it ends. The error of a clean end is nil.
+// read reads from r and sends the bytes as events. It returns nil at io.EOF, or the error of
+// reading or of the receiver.
 func (s *stream) read(r io.Reader, kind Kind) error {
 	return guard(func() error {
 		if s.framing.Split != nil {
@@ -155,7 +160,7 @@ func (s *stream) readFrames(r io.Reader, kind Kind) error {
 		limit = MaxFrame
 	}
 	frames := bufio.NewScanner(r)
-	// A Scanner needs room for what ends a frame too, and never reads beyond it.
+	// The buffer of a Scanner must also have room for the end of a line, "\r\n".
 	frames.Buffer(nil, limit+2)
 	frames.Split(s.framing.Split)
 	for frames.Scan() {
@@ -170,19 +175,20 @@ func (s *stream) readFrames(r io.Reader, kind Kind) error {
 	return frames.Err()
 }
 
-// finish sends the last event and lets the actor end.
+// finish sends the last event, closes done, and sends the actor the message that ends it.
 func (s *stream) finish(err error) {
 	if s.ctx.Err() != nil {
-		err = nil // it was closed because the actor ends
+		err = nil // reading has ended because the actor is asked to end
 	}
 	if failed := guard(func() error { return s.tell(Closed, nil, err) }); err == nil {
 		err = failed
 	}
 	close(s.done)
-	_ = s.self.SendPriority(s.ctx, actor.System, Command{over: s, err: err}) // it may have ended
+	_ = s.self.SendPriority(s.ctx, actor.System, Command{over: s, err: err}) // fails if it has ended
 }
 
-// ended returns the reason for which an actor whose reading has ended ends.
+// ended reports whether m is the message of finish, and returns the exit reason, which is nil if m
+// is of an earlier incarnation. now is the stream of the present one.
 func (m Command) ended(now *stream) (reason error, is bool) {
 	switch {
 	case m.over == nil:
