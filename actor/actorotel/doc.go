@@ -1,34 +1,36 @@
-// Package actorotel lets the traces of OpenTelemetry ride on messages between actors.
+// Package actorotel carries the traces of OpenTelemetry along with messages between actors.
 //
 // # Nouns
 //
-// A [Tracer] is the tracer of a node (see actor.NodeOptions). The trace and baggage of the
-// context that is passed to Send go with the message; handling it is a span, a child of the
-// sender's. While an actor handles a message, its Context carries that span: what it
-// sends or asks with it, and any other instrumented call, belongs to the trace.
+// A [Tracer] is the tracer of a node (see actor.NodeOptions). A message carries the span context
+// and the baggage of the context that was passed to Send. The handling of the message is a span, a
+// child of the span of the sender. While an actor handles a message, its Context has that span:
+// messages that it sends with this Context, and other instrumented calls, belong to the same trace.
+// An Example shows one.
 //
-// # What there is
+// # Spans
 //
-// Spans are called "receive" and the type of the actor, of kind consumer, with the
-// attributes actor.type and actor.address. If the message ends the actor, for whatever
-// [actor.IsCrash] calls a failure, the span has the error and its status.
+// A span has the name "receive" and the type of the actor, the kind consumer, and the attributes
+// actor.type and actor.address. If Receive returns an error that is a crash (see [actor.IsCrash]),
+// or panics, the span records it and has the status error.
 //
 // # Guarantees
 //
-// A message that is sent without a trace has no span, unless [Options.Roots] asks for
-// it. Names of spans are as many as there are types of actors.
+// A message that is sent without a trace has no span, unless [Options.Roots] is set. There are as
+// many names of spans as types of actors.
 //
 // # Concurrency and ownership
 //
-// A Tracer is safe for concurrent use, by several nodes too. The provider stays the
-// caller's, to flush and to shut down.
+// A Tracer is safe for concurrent use, by several nodes too. It does not own the provider: the
+// caller flushes it and shuts it down.
 //
 // # Limits
 //
-// Spans measure the handling of messages, not their waiting. A message from a timer has no
-// trace. On the way to other nodes headers take up to 4,096 bytes; a longer baggage stays behind.
+// A span measures the handling of a message, not its time in the mailbox. A message of a timer has
+// no trace. To other nodes headers of up to 4,096 bytes are sent; if they are longer, the baggage
+// is left out.
 //
 // # Testing
 //
-// The tests look at the spans that real nodes have made, in the SDK's exporter in memory.
+// The tests read the spans of real nodes from the in-memory exporter of the SDK.
 package actorotel

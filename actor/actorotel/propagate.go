@@ -13,14 +13,15 @@ import (
 
 var _ actor.Propagator = (*Tracer)(nil)
 
-// headers are what crosses the wire: those of W3C Trace Context and Baggage, each on a
-// line of its own, its name and value divided by a colon.
+// headers reads and writes the headers of W3C Trace Context and W3C Baggage. Between nodes they are
+// encoded as one line for each header: its name, a colon, its value, "\n".
 var headers = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// maxHeaders is how many bytes of headers are sent and read. A longer baggage stays behind.
+// maxHeaders is the greatest number of bytes of headers that Extract reads. Inject leaves the
+// baggage out if there are more.
 const maxHeaders = 4096
 
-// Inject returns the headers of what Sent returned.
+// Inject returns the encoded headers of a value of Sent.
 func (*Tracer) Inject(life context.Context, on any) []byte {
 	c, ok := on.(carried)
 	if !ok {
@@ -33,6 +34,7 @@ func (*Tracer) Inject(life context.Context, on any) []byte {
 	return write(ctx)
 }
 
+// write returns the encoded headers of ctx.
 func write(ctx context.Context) (text []byte) {
 	h := propagation.MapCarrier{}
 	headers.Inject(ctx, h)
@@ -42,7 +44,8 @@ func write(ctx context.Context) (text []byte) {
 	return text
 }
 
-// Extract is the inverse of Inject.
+// Extract is the inverse of Inject. It returns nil if there is neither a trace nor a baggage, or
+// text is longer than maxHeaders.
 func (*Tracer) Extract(life context.Context, text []byte) any {
 	if len(text) > maxHeaders {
 		return nil

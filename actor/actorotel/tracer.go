@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Provider makes the spans. Default: the global one of OpenTelemetry.
 	Provider trace.TracerProvider
-	// Roots begins a trace with every message that has none. Default: such messages have no span.
+	// Roots begins a trace for every message that has none. Default: such messages have no span.
 	Roots bool
 }
 
@@ -43,7 +43,7 @@ func New(o *Options) *Tracer {
 	return &Tracer{tracer: p.Tracer(scope), roots: o.Roots}
 }
 
-// carried is what rides on a message.
+// carried is the value that a message carries: see actor.Tracer.
 type carried struct {
 	span trace.SpanContext
 	bag  baggage.Baggage
@@ -58,7 +58,8 @@ func (*Tracer) Sent(ctx context.Context, _ actor.AnyRef) any {
 	return c
 }
 
-// Received begins the span of a message and returns what ends it.
+// Received begins the span of a message and returns a context with it, and the function that ends
+// it.
 func (t *Tracer) Received(ctx context.Context, on any, by actor.AnyRef) (context.Context, func(reason error)) {
 	c, _ := on.(carried)
 	if c.bag.Len() > 0 {

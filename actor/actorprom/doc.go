@@ -1,24 +1,28 @@
-// Package actorprom counts and times what the actors of a node do, for Prometheus.
+// Package actorprom has metrics of the actors of nodes, for Prometheus.
 //
 // # Nouns
 //
-// [Metrics] are an observer of nodes (see actor.NodeOptions) and a collector that a
-// registry takes. One of them can observe several nodes.
+// [Metrics] are an observer of nodes (see actor.NodeOptions) and a collector for a registry. One
+// value can observe several nodes. An Example shows both.
 //
-// # What there is
+// # Metrics
 //
 //	mainstem_actor_started_total{type}            incarnations that have begun
 //	mainstem_actor_ended_total{type,reason}       incarnations that have ended
-//	mainstem_actor_waited_seconds{type}           how long messages were in a mailbox
-//	mainstem_actor_handled_seconds{type}          how long Receive ran
+//	mainstem_actor_waited_seconds{type}           histogram: from Send to Receive
+//	mainstem_actor_handled_seconds{type}          histogram: in Receive
 //	mainstem_actor_dead_letters_total{message,reason}
-//	mainstem_actor_actors{node,type,state}        with Watch: actors now
-//	mainstem_actor_mailbox_messages{node,type}    with Watch: messages that wait now
+//	mainstem_actor_actors{node,type,state}        with Watch: actors at the scrape
+//	mainstem_actor_mailbox_messages{node,type}    with Watch: messages that wait at the scrape
+//
+// type is the type of the actor's value, message the type of the message. reason is panic, stopped,
+// mailbox_full, unreachable, an exit reason of package actor such as shutdown, or error. An
+// incarnation whose Start method failed is counted as ended and not as started.
 //
 // # Guarantees
 //
-// There are as many time series as the program has types of actors and messages, times
-// the few reasons and states: no label says which actor it was, or what an error said.
+// The number of time series is that of the types of actors and messages, times the few reasons and
+// states. No label identifies an actor or has the text of an error.
 //
 // # Concurrency and ownership
 //
@@ -26,10 +30,10 @@
 //
 // # Limits
 //
-// Observing costs a look at the clock and two histograms for each message. What
-// [Metrics.Watch] adds costs a walk over all actors of the node at each scrape.
+// Observing costs three readings of the clock and two observations of histograms for each message.
+// [Metrics.Watch] adds a walk over all actors of the node at each scrape.
 //
 // # Testing
 //
-// The tests gather from a registry what real nodes have done, in virtual time.
+// The tests gather the metrics of real nodes from a registry, in virtual time.
 package actorprom

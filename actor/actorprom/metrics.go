@@ -14,12 +14,13 @@ import (
 
 // Options configure [Metrics]; nil means the defaults.
 type Options struct {
-	// Buckets are the upper bounds of the histograms in seconds, ascending. Default
-	// [DefaultBuckets].
+	// Buckets are the upper bounds of the buckets of both histograms, in seconds, ascending.
+	// Default [DefaultBuckets].
 	Buckets []float64
 }
 
-// DefaultBuckets returns the bounds of the histograms: 1 µs to 10 s. The slice is the caller's.
+// DefaultBuckets returns the default of [Options].Buckets: powers of ten from 1 µs to 10 s. The
+// slice is the caller's.
 func DefaultBuckets() []float64 {
 	return []float64{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10}
 }
@@ -28,10 +29,10 @@ func DefaultBuckets() []float64 {
 type Metrics struct {
 	started, ended, dropped *prometheus.CounterVec
 	waited, handled         *prometheus.HistogramVec
-	timers                  sync.Map // type of an actor -> timer
+	timers                  sync.Map // type of an actor (string) -> timer
 
-	mu    sync.Mutex // guards nodes
-	nodes []*actor.Node
+	mu    sync.Mutex    // guards nodes
+	nodes []*actor.Node // those of Watch
 }
 
 var (
@@ -39,10 +40,11 @@ var (
 	_ prometheus.Collector = (*Metrics)(nil)
 )
 
-// timer are the histograms of a type, found once.
+// timer are the histograms of one type of actor. They are cached because Handled is called for each
+// message.
 type timer struct{ waited, handled prometheus.Observer }
 
-// The figures of Watch.
+// The descriptions of the metrics of Watch.
 var (
 	actorsNow = prometheus.NewDesc("mainstem_actor_actors",
 		"Actors that live, by the type of the actor.", []string{"node", "type", "state"}, nil)
@@ -71,8 +73,8 @@ func New(o *Options) *Metrics {
 	}
 }
 
-// Watch adds a node to those whose actors and mailboxes are counted at each scrape.
-// Unwatch it before it is closed for good, or it stays in memory.
+// Watch adds a node to those whose actors and mailboxes are counted at each scrape. Metrics keep
+// the node in memory until Unwatch. A second call for a node does nothing.
 func (m *Metrics) Watch(n *actor.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +86,7 @@ func (m *Metrics) Watch(n *actor.Node) {
 	m.nodes = append(m.nodes, n)
 }
 
-// Unwatch takes Watch back.
+// Unwatch removes a node of Watch.
 func (m *Metrics) Unwatch(n *actor.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +106,7 @@ func (m *Metrics) Ended(a actor.AnyRef, reason error) {
 	m.ended.WithLabelValues(actor.TypeOf(a), label(reason)).Inc()
 }
 
-// Handled notes how long a message waited and took.
+// Handled observes how long a message waited and how long it took.
 func (m *Metrics) Handled(a actor.AnyRef, waited, took time.Duration, _ error) {
 	name := actor.TypeOf(a)
 	found, ok := m.timers.Load(name)
@@ -121,7 +123,7 @@ func (m *Metrics) Dropped(l actor.DeadLetter) {
 	m.dropped.WithLabelValues(fmt.Sprintf("%T", l.Message), label(l.Reason)).Inc()
 }
 
-// label returns one of few words for a reason.
+// label returns the value of the label reason: one of few words.
 func label(reason error) string {
 	var panicked *actor.PanicError
 	switch {
@@ -140,11 +142,12 @@ func label(reason error) string {
 	return "error"
 }
 
+// parts returns the metrics without those of Watch.
 func (m *Metrics) parts() []prometheus.Collector {
 	return []prometheus.Collector{m.started, m.ended, m.dropped, m.waited, m.handled}
 }
 
-// Describe sends what the metrics are.
+// Describe sends the descriptions of the metrics; a registry calls it.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, p := range m.parts() {
 		p.Describe(ch)
@@ -153,7 +156,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- messagesNow
 }
 
-// Collect sends the metrics.
+// Collect sends the metrics; a registry calls it at each scrape.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, p := range m.parts() {
 		p.Collect(ch)

@@ -10,13 +10,13 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// How long assertions wait for what must come.
+// The time limits of assertions.
 const (
 	Patience        = 30 * time.Second   // in real time
-	VirtualPatience = 7 * 24 * time.Hour // inside of [Run] and of testing/synctest, where waiting costs nothing
+	VirtualPatience = 7 * 24 * time.Hour // in virtual time: inside of [Run] and testing/synctest
 )
 
-// patience returns how long to wait here.
+// patience returns the time limit of an assertion of the calling test.
 func patience() time.Duration {
 	if time.Now().Before(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		return VirtualPatience // the clock of testing/synctest begins in the year 2000
@@ -24,8 +24,8 @@ func patience() time.Duration {
 	return Patience
 }
 
-// Node opens a node for a test. When the test ends, it is stopped; actors that do not
-// stop within [Patience] fail the test.
+// Node opens a node named "test" for a test. When the test ends, the node is stopped; actors that
+// do not stop within [Patience] fail the test.
 func Node(t testing.TB) *actor.Node {
 	t.Helper()
 	n, err := actor.Open("test", nil)
@@ -42,19 +42,19 @@ func Node(t testing.TB) *actor.Node {
 	return n
 }
 
-// patient returns a context as long as the patience, which the end of the test does not end.
+// patient returns a context that ends after patience, and not at the end of the test.
 func patient(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(t.Context()), patience())
 }
 
-// Run runs a test in virtual time, with a node that is stopped at its end.
+// Run runs f in virtual time (see testing/synctest), with a node that is stopped at its end.
 func Run(t *testing.T, f func(t *testing.T, node *actor.Node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, Node(t)) })
 }
 
-// Advance lets d of virtual time pass, and then waits until all actors are idle. It is
-// for tests in [Run] or testing/synctest only.
+// Advance waits for d of virtual time and then until all other goroutines of the test wait, and so
+// until all actors are idle or blocked. It is for tests in [Run] or testing/synctest only.
 func Advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -83,7 +83,7 @@ func Send[M any](t testing.TB, to actor.Ref[M], ms ...M) {
 	}
 }
 
-// Ask asks an actor, as [actor.Ask] does, and fails the test if no answer comes.
+// Ask asks an actor, as [actor.Ask] does, and fails the test after an error.
 func Ask[R, M any](t testing.TB, to actor.Ref[M], ask func(actor.Reply[R]) M) R {
 	t.Helper()
 	ctx, cancel := patient(t)
@@ -95,9 +95,9 @@ func Ask[R, M any](t testing.TB, to actor.Ref[M], ask func(actor.Reply[R]) M) R 
 	return v
 }
 
-// ExpectEnd waits until an actor has ended and fails the test if the reason is not
-// want, in the sense of errors.Is. The reason of an actor that had ended before the call is
-// not known any more and is accepted; to be sure of it, [Watch] the actor from its start.
+// ExpectEnd waits until an incarnation of an actor has ended and fails the test if its exit reason
+// is not want, in the sense of errors.Is. If it had ended before the call, its reason is not known
+// any more, and any is accepted; to be sure, [Watch] the actor from its start.
 func ExpectEnd(t testing.TB, ref actor.AnyRef, want error) {
 	t.Helper()
 	ctx, cancel := patient(t)

@@ -2,11 +2,10 @@
 //
 // # Nouns
 //
-// A [Probe] is an actor of the test: it stands where the actor under test expects
-// another, keeps what it gets, and the test asks it for that, message by message.
-// [Run] is a test in virtual time with a node of its own: in it, an hour passes as soon
-// as nobody has anything else to do ([Advance] does nothing else), so that the same test takes
-// the same course each time.
+// A [Probe] is an actor of the test. It takes the place of another actor that the one under test
+// sends to, and keeps its messages in an [Inbox], from which the test takes them. [Run] runs a test
+// in virtual time with a node of its own: time passes only while all goroutines of the test wait,
+// and then at once, so that a test takes the same course each time. [Advance] lets time pass.
 //
 //	actortest.Run(t, func(t *testing.T, node *actor.Node) {
 //		printer := actortest.NewProbe[string](t, node)
@@ -18,28 +17,26 @@
 //
 // # Guarantees
 //
-// A Probe returns messages in the order in which it got them, each once. What an
-// assertion does not find within [Patience], or [VirtualPatience] in virtual time, fails
-// the test, with what came instead.
-// Nodes that a test opens here are stopped at its end, and an actor that does not stop
-// fails it.
+// An Inbox returns messages in the order in which they came, each once. An assertion waits for
+// [Patience], or [VirtualPatience] in virtual time; then it fails the test and shows what came
+// instead. Nodes of [Node] and Run are stopped at the end of the test, and an actor that does not
+// stop fails it.
 //
 // # Concurrency and ownership
 //
-// Assertions are for the goroutine of the test, because they may end it. References of
-// probes can be used by any goroutine. Messages are the test's to keep.
+// Assertions are for the goroutine of the test, because they may end it (t.Fatalf). References of
+// probes can be used by any goroutine. Messages that an Inbox has returned belong to the test.
 //
 // # Limits
 //
-// In virtual time, nothing outside the test can be waited for: no network, no process. There,
-// open a node with [Node] and do without [Run]. Timers that fire at the same moment
-// of virtual time have no order among them.
-// Messages are compared with reflect.DeepEqual: those with a function or a reply in them
-// are better looked at with [Inbox.Next] and [Inbox.Find].
+// A test in virtual time cannot wait for anything outside of it, such as a network or a process.
+// Such a test opens a node with [Node] and does not use Run. Timers that fire at the same moment of
+// virtual time have no order among them. Messages are compared with reflect.DeepEqual: for those
+// with a function or a reply in them use [Inbox.Next] or [Inbox.Find].
 //
 // # Testing
 //
-// The package's tests run assertions that must fail against a testing.TB that notes it.
+// The package's tests run assertions that must fail with a testing.TB that records the failures.
 //
 //snippet:type start struct{}
 //snippet:type clock struct{ to actor.Ref[string] }

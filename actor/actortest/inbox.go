@@ -10,22 +10,24 @@ import (
 	"time"
 )
 
-// Inbox holds what came and was not looked at yet, in the order in which it came. A
-// [Probe] has one; [Watch] and [DeadLetters] return one. Things may come from any
-// goroutine, but only one at a time may wait for them.
+// Inbox is a queue of values that came for a test: the messages of a [Probe], the ends of [Watch],
+// or the dead letters of [DeadLetters]. Its methods take values from the front. They are for one
+// goroutine at a time, that of the test. Next, Expect, ExpectSet and Find fail the test if a value
+// does not come within the time limit ([Patience]).
 type Inbox[T any] struct {
 	t    testing.TB
-	name string
+	name string // for failures
 
-	mu   sync.Mutex // guards got
-	got  []T
-	bell chan struct{} // of capacity 1: something came
+	mu   sync.Mutex    // guards got
+	got  []T           // values that were not taken, in the order in which they came
+	bell chan struct{} // of capacity 1: not empty if a value came since await looked at got
 }
 
 func newInbox[T any](t testing.TB, name string) *Inbox[T] {
 	return &Inbox[T]{t: t, name: name, bell: make(chan struct{}, 1)}
 }
 
+// add appends a value. Any goroutine may call it.
 func (b *Inbox[T]) add(v T) {
 	b.mu.Lock()
 	b.got = append(b.got, v)
@@ -36,8 +38,8 @@ func (b *Inbox[T]) add(v T) {
 	}
 }
 
-// await calls look with what is there, and again whenever something came, until it
-// returns true. It reports whether that was within d.
+// await calls look, which may use b.got, now and whenever a value came, until it returns true. It
+// returns false if look has not returned true within d.
 func (b *Inbox[T]) await(d time.Duration, look func() bool) bool {
 	timeout := time.NewTimer(d)
 	defer timeout.Stop()
@@ -56,7 +58,7 @@ func (b *Inbox[T]) await(d time.Duration, look func() bool) bool {
 	}
 }
 
-// Next waits for the next one and returns it.
+// Next waits for the next value and returns it.
 func (b *Inbox[T]) Next() T {
 	b.t.Helper()
 	v, ok := b.next()
@@ -66,6 +68,7 @@ func (b *Inbox[T]) Next() T {
 	return v
 }
 
+// next is Next without the failure.
 func (b *Inbox[T]) next() (v T, ok bool) {
 	ok = b.await(patience(), func() bool {
 		if len(b.got) == 0 {
@@ -78,8 +81,8 @@ func (b *Inbox[T]) next() (v T, ok bool) {
 	return v, ok
 }
 
-// Expect waits for as many as it is given, and fails the test if they are others or
-// come in another order. Later values stay for later calls.
+// Expect waits for as many values as it is given, and fails the test if they are others or come in
+// another order. Later values stay in the Inbox.
 func (b *Inbox[T]) Expect(want ...T) {
 	b.t.Helper()
 	for i, w := range want {
@@ -93,8 +96,8 @@ func (b *Inbox[T]) Expect(want ...T) {
 	}
 }
 
-// ExpectSet waits for as many as it is given, and fails the test if they are others; their
-// order does not matter.
+// ExpectSet waits for as many values as it is given, and fails the test if they are others. Their
+// order does not matter. Later values stay in the Inbox.
 func (b *Inbox[T]) ExpectSet(want ...T) {
 	b.t.Helper()
 	left := slices.Clone(want)
@@ -113,8 +116,8 @@ func (b *Inbox[T]) ExpectSet(want ...T) {
 	}
 }
 
-// Find waits for the first for which ok returns true and returns it. Those before it
-// are dropped.
+// Find waits for the first value for which ok returns true and returns it. The values before it are
+// dropped.
 func (b *Inbox[T]) Find(ok func(T) bool) T {
 	b.t.Helper()
 	var found T
@@ -136,8 +139,7 @@ func (b *Inbox[T]) Find(ok func(T) bool) T {
 	return found
 }
 
-// ExpectNone fails the test if something is there or comes within d. Outside of
-// virtual time that takes d.
+// ExpectNone fails the test if a value is there or comes within d, for which it waits.
 func (b *Inbox[T]) ExpectNone(d time.Duration) {
 	b.t.Helper()
 	var got []T
@@ -146,7 +148,7 @@ func (b *Inbox[T]) ExpectNone(d time.Duration) {
 	}
 }
 
-// All returns what is there, without waiting.
+// All takes all values that are there, without waiting. The slice is the caller's.
 func (b *Inbox[T]) All() []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,13 +6,13 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// Probe is an actor that does nothing but keep its messages for the test.
+// Probe is an actor that puts its messages into an [Inbox].
 type Probe[M any] struct {
 	*Inbox[M]
 	ref actor.Ref[M]
 }
 
-// NewProbe spawns a probe. With a [actor.Context] for s, it is a child of that actor.
+// NewProbe spawns a probe from s. It fails the test if that fails.
 func NewProbe[M any](t testing.TB, s actor.Spawner) *Probe[M] {
 	t.Helper()
 	box := newInbox[M](t, "probe")
@@ -24,7 +24,7 @@ func NewProbe[M any](t testing.TB, s actor.Spawner) *Probe[M] {
 	return &Probe[M]{box, ref}
 }
 
-// Ref returns the reference to give to the actor under test.
+// Ref returns the reference of the probe, for the actor under test.
 func (p *Probe[M]) Ref() actor.Ref[M] { return p.ref }
 
 // watcher is an actor that monitors another from its start.
@@ -42,8 +42,9 @@ func (w *watcher) Start(c *actor.Context[struct{}]) error {
 // Receive has nothing to do.
 func (w *watcher) Receive(*actor.Context[struct{}], struct{}) error { return nil }
 
-// Watch monitors an actor: when its incarnation ends, the Inbox gets a Down with
-// the reason, which is [actor.Missing] if it had ended before.
+// Watch monitors an actor, by an actor that is spawned from s. When the present incarnation ends,
+// the Inbox gets a Down with the exit reason; if it had ended before, the reason is
+// [actor.Missing].
 func Watch(t testing.TB, s actor.Spawner, ref actor.AnyRef) *Inbox[actor.Down] {
 	t.Helper()
 	box := newInbox[actor.Down](t, "end of "+ref.String())
