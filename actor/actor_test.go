@@ -61,7 +61,7 @@ func wait(t testing.TB, r actor.AnyRef) error {
 	return reason
 }
 
-// job is a message that says what to do: tests read top down with it.
+// job is a message that its actor calls, so that a test can be read from the top down.
 type job func(c *actor.Context[job]) error
 
 func worker(t testing.TB, s actor.Spawner, o *actor.Options) actor.Ref[job] {
@@ -71,7 +71,7 @@ func worker(t testing.TB, s actor.Spawner, o *actor.Options) actor.Ref[job] {
 
 func do(c *actor.Context[job], m job) error { return m(c) }
 
-// awaitHandled waits until the actor has handled everything sent before.
+// awaitHandled waits until the actor has handled all messages that were sent to it before.
 func awaitHandled(t testing.TB, r actor.Ref[job]) {
 	t.Helper()
 	done := make(chan struct{})
@@ -498,8 +498,8 @@ type slowStop struct{ handled int }
 func (s *slowStop) Receive(*actor.Context[int], int) error { s.handled++; return nil }
 func (s *slowStop) Stop(*actor.Context[int], error)        { <-time.After(time.Minute) }
 
-// What is sent to an actor while it passivates is refused: to take it and drop it
-// would tell the sender that all is well.
+// A message that is sent to an actor while it passivates is refused. If it were accepted and became
+// a dead letter, Send would have returned nil for it.
 func TestPassivatingActorTakesNoMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t)

@@ -22,7 +22,8 @@ func ask(ctx context.Context, r actor.Ref[question], n int) (int, error) {
 	return actor.Ask(ctx, r, func(p actor.Reply[int]) question { return question{n, p} })
 }
 
-// oracle answers with ten times the number; 0 it leaves open, -1 fails, -2 crashes it.
+// oracle answers with ten times the number. It does not answer 0, answers -1 with an error, and
+// crashes at -2.
 func oracle(_ *actor.Context[question], q question) error {
 	switch q.n {
 	case 0:
@@ -99,8 +100,8 @@ func TestOnlyTheFirstAnswerCounts(t *testing.T) {
 	wait(t, r)
 }
 
-// Questions are pooled. One that was answered, while the asker has gone on to ask
-// others, must not be touched when the actor that answered it fails.
+// Questions are pooled. If an actor answers a question and fails after that, the failure must not
+// close the question, which its asker may have used again by then.
 func TestCrashAfterAnswerLeavesOtherQuestionsAlone(t *testing.T) {
 	node := open(t)
 	slow := spawn(t, node, func(_ *actor.Context[question], q question) error {
@@ -151,7 +152,7 @@ func TestQuestionThatIsDroppedFailsAtOnce(t *testing.T) {
 	}
 }
 
-// An actor that waits for an answer hears that it is told to end.
+// Ask returns when the actor that waits for the answer is asked to end.
 func TestStopInterruptsAnActorThatAsks(t *testing.T) {
 	node := open(t)
 	silent := spawn(t, node, oracle, nil)
@@ -212,8 +213,8 @@ func TestAskThen(t *testing.T) {
 	})
 }
 
-// A question that was answered while its message is still in a mailbox must not
-// stand for another: the message would speak for that one.
+// A question that was answered while its message is still in a mailbox must not be used again: the
+// message, if it is dropped, would fail the later question.
 func TestQuestionAnsweredBeforeItsMessageIsHandled(t *testing.T) {
 	for range 30 {
 		node := open(t)
@@ -251,7 +252,7 @@ func TestForward(t *testing.T) {
 	back := spawn(t, node, oracle, nil)
 	front := func(to actor.Ref[question], end error) actor.Ref[question] {
 		return spawn(t, node, func(c *actor.Context[question], q question) error {
-			_ = actor.Forward(c, to, q) // a question that cannot go on has failed
+			_ = actor.Forward(c, to, q) // after an error the question has failed
 			return end
 		}, nil)
 	}
@@ -276,7 +277,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// elsewhere is an actor of a node that nothing leads to.
+// elsewhere is an actor of a node that no transport reaches.
 func elsewhere(t *testing.T, n *actor.Node) actor.Ref[question] {
 	t.Helper()
 	r, err := actor.At[question](n, actor.Address{Node: "far", Name: "oracle"})

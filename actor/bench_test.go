@@ -10,7 +10,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// sinks starts n actors that count down one WaitGroup, as the workloads have it.
+// sinks starts n actors that count down one WaitGroup, a message each.
 func sinks(b *testing.B, node *actor.Node, n int, wg *sync.WaitGroup) []actor.Ref[int] {
 	refs := make([]actor.Ref[int], n)
 	for i := range refs {

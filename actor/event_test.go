@@ -204,8 +204,7 @@ func TestBlockedSubscribersHoldUpNobody(t *testing.T) {
 	}
 }
 
-// A subscriber may change subscriptions, its own too, while somebody who
-// publishes waits for its mailbox.
+// A subscriber may change subscriptions, its own too, while a call of Publish waits for its mailbox.
 func TestSubscriberChangesSubscriptionsInItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t)

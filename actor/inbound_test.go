@@ -86,8 +86,8 @@ func TestQuestionsToLostNodesFail(t *testing.T) {
 	})
 }
 
-// What comes from other nodes waits for a full mailbox with the policy Block without
-// holding up who brings it, in order, and is a dead letter if the actor ends first.
+// Messages from other nodes wait for room in a mailbox with the policy Block, in order, while
+// Deliver returns at once. They become dead letters if the actor ends first.
 func TestArrivalsWaitForFullMailboxes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// store is what accounts keep their balance in between two lives.
+// store keeps the balances of accounts whose actors have ended. It records in bad the keys that had
+// two actors at once.
 type store struct {
 	mu      sync.Mutex
 	balance map[string]int
@@ -43,7 +44,8 @@ func (s *store) save(key string, n int) {
 
 func newStore() *store { return &store{balance: make(map[string]int), open: make(map[string]bool)} }
 
-// account counts for one key, in memory while it lives.
+// account counts for one key. It loads its balance from the store when it starts, and saves it when
+// it stops.
 type account struct {
 	store *store
 	key   string

@@ -16,7 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// gate is an actor that notes messages but stays in the first until it is let go.
+// gate is an actor that records messages and blocks in the first one until the test lets it go on.
 type gate struct {
 	ref  actor.Ref[int]
 	let  chan struct{}
@@ -190,8 +190,8 @@ func TestExpressMessagesAreNotForgotten(t *testing.T) {
 	}
 }
 
-// TestMailboxModel sends random messages at random priorities into a mailbox of a
-// random kind while its actor is held, lets it go, and compares what was handled with a model.
+// TestMailboxModel sends random messages at random priorities to an actor that is blocked, with a
+// mailbox of a random kind, lets it go on, and compares the messages that it handles with a model.
 func TestMailboxModel(t *testing.T) {
 	node := open(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// BenchmarkMany sends b.N messages through what stands before many actors.
+// BenchmarkMany sends b.N messages through routers, pools and keys.
 func BenchmarkMany(b *testing.B) {
 	const actors = 8
 	var wg sync.WaitGroup

@@ -20,7 +20,7 @@ func TestMillionActors(t *testing.T) {
 	case *wholeMillion:
 		million = 1_000_000
 	case raceDetector:
-		million = 20_000 // the detector's own memory is the limit
+		million = 20_000 // the memory of the race detector is the limit
 	}
 	before := runtime.NumGoroutine()
 	node, err := actor.Open("million", nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// record notes what an observer is told.
+// record is an observer that records its calls.
 type record struct {
 	actor.NoObserver
 	mu    sync.Mutex
@@ -65,7 +65,7 @@ func TestObserver(t *testing.T) {
 
 type traceKey struct{}
 
-// tracer lets a path ride on messages.
+// tracer carries a path along with messages.
 type tracer struct {
 	mu   sync.Mutex
 	done []error
@@ -173,7 +173,7 @@ func TestDeadLettersAsMessages(t *testing.T) {
 	}
 	heap.Stop()
 	wait(t, heap)
-	_ = gone.Send(t.Context(), "lost") // its letter is a dead letter itself, and the last
+	_ = gone.Send(t.Context(), "lost") // the message about this dead letter is a dead letter, too, about which there is none
 	cancel()
 	cancel()
 	_ = gone.Send(t.Context(), "lost")

@@ -11,7 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
-// numbered is a message that one of several senders counted.
+// numbered is a message with its number among those of one of several senders.
 type numbered struct {
 	from, n int
 	fatal   bool
@@ -19,7 +19,7 @@ type numbered struct {
 
 // victim fails on fatal messages, by an error or a panic.
 type victim struct {
-	seen    *[4]int // what each sender's last message was, over all incarnations
+	seen    *[4]int // the number of each sender's last message, over all incarnations
 	handled *atomic.Int64
 	t       *testing.T
 }
@@ -74,9 +74,9 @@ func TestOrderHoldsOverRandomCrashes(t *testing.T) {
 	}
 }
 
-// TestCrowdUnderRandomEnds lets actors start, link, monitor, ask, crash and stop
-// at random, all at once. Nothing hangs, every question is answered, every monitor gets its message,
-// and in the end nothing is left.
+// TestCrowdUnderRandomEnds lets actors start, link, monitor, ask, crash and stop at random, all at
+// once. No call hangs, every question is answered, every monitor is called, and at the end no actor
+// is left.
 func TestCrowdUnderRandomEnds(t *testing.T) {
 	node, err := actor.Open("crowd", nil)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// Functions of users run in goroutines of the runtime too: timers, events, the ends
-// of actors. Nobody could recover there from what they throw.
+// Functions of the program are also called in goroutines of the runtime: by timers, by events, at
+// the ends of actors. The program cannot recover from panics there.
 
 var errThrown = errors.New("thrown")
 
@@ -42,8 +42,8 @@ func heap(node *actor.Node) *[]actor.DeadLetter {
 	return &letters
 }
 
-// thrown fails the test unless the dead letters are those of these messages, and
-// all for the panic.
+// thrown fails the test unless the dead letters are those of these messages, each with the panic as
+// its reason.
 func thrown(t *testing.T, letters *[]actor.DeadLetter, want ...any) {
 	t.Helper()
 	var got []any
@@ -60,7 +60,7 @@ func thrown(t *testing.T, letters *[]actor.DeadLetter, want ...any) {
 	*letters = nil
 }
 
-// isThrown fails the test unless err is what a panic is to a sender.
+// isThrown fails the test unless err is the error that a sender gets for the panic.
 func isThrown(t *testing.T, err error) {
 	t.Helper()
 	var e *mainstem.Error
@@ -118,7 +118,7 @@ func TestAdaptedReferenceThatPanics(t *testing.T) {
 		publish(t, e, 11)
 		*letters = nil
 		e.Unsubscribe(refs[0])
-		isThrown(t, e.Subscribe(bad)) // the value that it is to get first
+		isThrown(t, e.Subscribe(bad)) // the replayed value panics
 	})
 }
 
@@ -211,7 +211,7 @@ func TestKeyedThatPanics(t *testing.T) {
 	})
 }
 
-// spoiler is an observer and a tracer that panics whatever it is told.
+// spoiler is an observer and a tracer that panics in each call.
 type spoiler struct{}
 
 func (spoiler) Started(actor.AnyRef)                                      { panic(errThrown) }

@@ -19,7 +19,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
-// recorders spawns n actors that note what they get.
+// recorders spawns n actors that record their messages.
 func recorders(t testing.TB, node *actor.Node, n int) ([]actor.Ref[int], [][]int) {
 	t.Helper()
 	refs, got := make([]actor.Ref[int], n), make([][]int, n)
@@ -114,7 +114,7 @@ func TestByKeyKeepsKeysTogetherAndMovesFew(t *testing.T) {
 		n := rapid.IntRange(1, 9).Draw(rt, "routes")
 		keys := rapid.IntRange(100, 400).Draw(rt, "keys")
 		var mu sync.Mutex
-		at := make(map[string][]int) // by which routes a key was handled
+		at := make(map[string][]int) // the routes that have handled a key
 		route := func(i int) actor.Ref[string] {
 			return spawn(t, node, func(_ *actor.Context[string], m string) error {
 				mu.Lock()
@@ -213,7 +213,7 @@ func TestPoolPushesBack(t *testing.T) {
 			synctest.Wait() // each worker takes one
 		}
 		for i := range 4 {
-			send(t, pool.Ref(), i) // and has room for two
+			send(t, pool.Ref(), i) // each worker has room for two
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

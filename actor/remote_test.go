@@ -33,7 +33,7 @@ func connect(t testing.TB, a, b *actor.Node) {
 	}
 }
 
-// through returns what is left of v on the other side.
+// through encodes v and returns it decoded, as the other node gets it.
 func (w *wire) through(v any) any {
 	data, err := w.codec.AppendAny(nil, v)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestReferencesAreBoundWhereverTheyAre(t *testing.T) {
 	got := make(chan string, 10)
 	local := spawn(t, here, func(_ *actor.Context[Errand], m Errand) error { got <- m.Text; return nil }, nil)
 	far := spawn(t, there, func(_ *actor.Context[Holder], h Holder) error {
-		// A context that knows no node: only what is bound can be used.
+		// A context of no actor: only references that are bound can be used.
 		return errors.Join(
 			h.Ptr.Then.Send(t.Context(), Errand{Text: "pointer"}),
 			h.List[1].Send(t.Context(), Errand{Text: "list"}),

@@ -16,8 +16,8 @@ type faulty struct{ start error }
 func (a *faulty) Start(*Context[int]) error        { return a.start }
 func (a *faulty) Receive(*Context[int], int) error { return errors.New("broken") }
 
-// TestActorsTakeEveryTransition checks the table against actors: what they do is in
-// it, or step would panic, and each row of it is something that they do.
+// TestActorsTakeEveryTransition compares the table with the steps of actors: each step is in the
+// table, else step would panic, and each row of the table is a step that one of them takes.
 func TestActorsTakeEveryTransition(t *testing.T) {
 	var mu sync.Mutex
 	seen := make(map[transition]int)
@@ -48,8 +48,8 @@ func TestActorsTakeEveryTransition(t *testing.T) {
 	}
 }
 
-// startAll starts actors that will have ended in all ways there are when a minute has
-// passed and the node has been closed. check is for the time between.
+// startAll starts actors that take all steps until a minute has passed and the node has been
+// closed. The test calls check in between.
 func startAll(t *testing.T) (n *Node, check func()) {
 	t.Helper()
 	n, err := Open("test", nil)

@@ -50,8 +50,8 @@ func reachable(from phase, edge func(transition) (from, to phase)) map[phase]boo
 	return seen
 }
 
-// tryStep does e in phase p: the row of the table, or nothing and a panic where
-// invariants are checked.
+// tryStep takes the step for e in phase p. If the table has no such step, step must change nothing,
+// and panic in builds with invariants.
 func tryStep(t *testing.T, p phase, e lifeEvent) {
 	t.Helper()
 	s := state{phase: p, supervised: e == onSuspend || e == onRestart}
@@ -69,8 +69,8 @@ func tryStep(t *testing.T, p phase, e lifeEvent) {
 	}
 }
 
-// TestSupervisionOfSteps checks that the steps that only a supervised actor takes, and
-// those that only another takes, are reported where invariants are checked.
+// TestSupervisionOfSteps checks that, in builds with invariants, the steps of supervised actors
+// panic for one that is not supervised, and the other way round.
 func TestSupervisionOfSteps(t *testing.T) {
 	for _, row := range transitions {
 		for _, supervised := range []bool{false, true} {
@@ -87,8 +87,8 @@ func TestSupervisionOfSteps(t *testing.T) {
 	}
 }
 
-// TestPhaseHasOneWriter reads the package: a phase that is set anywhere but in step
-// would not be held against the table.
+// TestPhaseHasOneWriter parses the package: only step may set a phase, since only step uses the
+// table.
 func TestPhaseHasOneWriter(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 )
 
-// ensemble is a model of a supervisor's children: who runs, in which order, and
-// what the actors should have noted.
+// ensemble is a model of a supervisor's children: which of them run, in which order, and the
+// starts, stops and messages that the actors should have recorded.
 type ensemble struct {
 	strategy actor.Strategy
 	children []*member
@@ -30,7 +30,7 @@ type member struct {
 
 func (e *ensemble) note(s string) { e.notes = append(e.notes, s) }
 
-// end predicts what follows when m ends, by a crash or normally.
+// end applies the end of m to the model, by a crash or normally.
 func (e *ensemble) end(m *member, crash bool) {
 	e.note("-" + m.name)
 	if m.restart == actor.Temporary || m.restart == actor.Transient && !crash {
@@ -66,7 +66,7 @@ func (e *ensemble) end(m *member, crash bool) {
 // starts, stops and handled messages with the model.
 func TestSupervisionModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var failure any // of rapid: it is to reach rapid's own goroutine
+		var failure any // a panic of rapid, which must reach the goroutine of rapid
 		synctest.Test(t, func(t *testing.T) {
 			defer func() { failure = recover() }()
 			superviseRandomly(t, rt)
@@ -115,7 +115,7 @@ func superviseRandomly(t *testing.T, rt *rapid.T) {
 	}
 }
 
-// step does one random thing to a child and predicts what follows.
+// step does one random thing to a child and applies it to the model.
 func step(t *testing.T, rt *rapid.T, s actor.Supervisor, model *ensemble, m *member, handled map[string]int, add func()) {
 	kind := rapid.SampledFrom([]string{"crash", "crash", "panic", "end", "disable", "enable", "remove", "add"}).Draw(rt, "step")
 	count := func(*actor.Context[job]) error { handled[m.name]++; return nil }

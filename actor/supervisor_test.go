@@ -20,7 +20,7 @@ var errCrash = errors.New("crash")
 
 func crash(*actor.Context[job]) error { return errCrash }
 
-// stage notes what its actors do, in order.
+// stage records the starts, stops and messages of its actors, in order.
 type stage struct {
 	mu    sync.Mutex
 	notes []string
@@ -33,7 +33,7 @@ func (s *stage) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// take returns the notes and forgets them.
+// take returns the records since the last call.
 func (s *stage) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

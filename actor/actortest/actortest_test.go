@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo sends on what it gets, a second later each, and ends at "end".
+// echo passes its messages on, each after a second, and ends at "end".
 type echo struct {
 	to actor.Ref[string]
 }
@@ -102,7 +102,7 @@ func TestAskAnswers(t *testing.T) {
 	}
 }
 
-// judge is a testing.TB that notes how a test fails instead of failing.
+// judge is a testing.TB that records the failure of a test instead of failing.
 type judge struct {
 	testing.TB
 	failed string
@@ -115,7 +115,7 @@ func (j *judge) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// failure runs what must fail and returns how it did.
+// failure runs an assertion that must fail and returns its text.
 func failure(t *testing.T, f func(t testing.TB)) string {
 	j := &judge{TB: t}
 	done := make(chan struct{})

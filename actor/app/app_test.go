@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// journal notes what starts and stops.
+// journal records starts and stops.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -33,7 +33,7 @@ func (j *journal) add(line string) {
 	j.lines = append(j.lines, line)
 }
 
-// take returns what was noted since it was called last.
+// take returns the records since the last call.
 func (j *journal) take() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -42,7 +42,8 @@ func (j *journal) take() string {
 	return all
 }
 
-// noted is an actor that notes its start and its end, and does what it is told.
+// noted is an actor that records its start and its end, and calls its messages. With fail it does
+// not start.
 type noted struct {
 	j    *journal
 	name string
@@ -252,7 +253,7 @@ func TestFailureOfASignificantChildIsThatOfTheApp(t *testing.T) {
 	}
 }
 
-// What went on without an app that it needs is restarted with it, so that it
+// An app that ran on without one that it needs is restarted when that one is started, so that it
 // stops before it.
 func TestStartOfWhatHadEndedRestartsThoseThatNeedIt(t *testing.T) {
 	actortest.Run(t, func(t *testing.T, node *actor.Node) {
@@ -323,8 +324,7 @@ func TestAppsThatCannotBeSorted(t *testing.T) {
 	}
 }
 
-// Whatever needs whatever, and whatever is started and stopped: no app ever runs
-// without one that it needs.
+// For random needs, starts and stops, no app runs without one that it needs.
 func TestNoAppRunsWithoutWhatItNeeds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		node, err := actor.Open("graph", nil)

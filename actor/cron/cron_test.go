@@ -28,7 +28,7 @@ func start(t testing.TB, s actor.Spawner, jobs ...cron.Job) cron.Cron {
 
 func clock(t time.Time) string { return t.UTC().Format("02 15:04:05") }
 
-// tell is a job that sends a probe when it was due.
+// tell is a job that sends the time at which it was due to a probe.
 func tell(name, spec string, p *actortest.Probe[string]) cron.Job {
 	j := cron.Send(name, spec, p.Ref(), func(due time.Time) string { return name + " " + clock(due) })
 	j.Location = time.UTC
@@ -92,7 +92,7 @@ func TestJobThatFailsStays(t *testing.T) {
 	})
 }
 
-// While a job blocks, others come due several times: they are done once after it.
+// Jobs that come due several times while another job blocks run once after it.
 func TestWhatWasMissedIsDoneOnce(t *testing.T) {
 	actortest.Run(t, func(t *testing.T, node *actor.Node) {
 		p := actortest.NewProbe[string](t, node)

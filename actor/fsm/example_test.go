@@ -17,7 +17,7 @@ const (
 	green light = "green"
 )
 
-// what happens to a turnstile.
+// The messages of a turnstile.
 type coin struct{}
 type push struct{ through actor.Reply[bool] }
 

@@ -32,7 +32,7 @@ func Example() {
 	listener, err := actor.Spawn(node, &netio.Listener{
 		Address: "127.0.0.1:0",
 		Framing: netio.Lines(),
-		// Each connection gets an actor of its own for what it says.
+		// Each connection gets an actor of its own for its events.
 		Accept: func(c *actor.Context[netio.Address], _ net.Addr) (actor.Ref[netio.Event], error) {
 			return actor.Spawn(c, shout, nil)
 		},

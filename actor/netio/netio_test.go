@@ -68,7 +68,7 @@ func child(mode string) int {
 	}
 }
 
-// expect waits for the next event and compares what can be compared.
+// expect waits for the next event and compares its kind and bytes.
 func expect(t testing.TB, p *actortest.Probe[netio.Event], kind netio.Kind, data string) netio.Event {
 	t.Helper()
 	e := p.Next()
@@ -83,7 +83,7 @@ func where(t testing.TB, l actor.Ref[netio.Address]) string {
 	return actortest.Ask(t, l, func(r actor.Reply[net.Addr]) netio.Address { return netio.Address{Reply: r} }).String()
 }
 
-// serve starts a listener whose connections tell p.
+// serve starts a listener whose connections send their events to p.
 func serve(t testing.TB, node *actor.Node, p *actortest.Probe[netio.Event], change func(*netio.Listener)) string {
 	t.Helper()
 	l := &netio.Listener{
@@ -168,7 +168,7 @@ func TestFramesThatAreTooLongEndTheConnection(t *testing.T) {
 	}
 }
 
-// Functions of the user that panic are a reason, not the end of the program.
+// A panic of a function of the program is the exit reason of the actor and does not end the program.
 func TestPanicsEndTheActorOnly(t *testing.T) {
 	node := actortest.Node(t)
 	for name, change := range map[string]func(l *netio.Listener, p *actortest.Probe[netio.Event]){
@@ -404,7 +404,7 @@ func TestProcessIsInterruptedThenKilled(t *testing.T) {
 		r.Stop()
 		actortest.ExpectEnd(t, r, actor.Shutdown)
 		if mode == "echo" {
-			// What it wrote after it was told to end still comes.
+			// Output that it wrote after the interrupt still comes.
 			expect(t, p, netio.Data, last)
 		}
 		expect(t, p, netio.Closed, "")
