@@ -21,8 +21,8 @@ import (
 //  3. The one that closes it with an answer writes v and err and wakes the asker.
 //  4. After an answer, Ask puts the question back into the pool with the next ticket, if its
 //     message has left the mailbox: then only Replies with an old ticket refer to it, and those are
-//     refused. Otherwise the garbage collector takes it: the envelope in the mailbox holds q.x,
-//     which would then speak for another question.
+//     refused. Otherwise the garbage collector takes it: the envelope in the mailbox still holds
+//     q.x, and would fail the later question if it became a dead letter.
 
 // Reply is the address for the answer to a question: the From of gen_server:call. It is a field of
 // the message that asks. Any actor that has it can answer, in its turn or later, and so can any

@@ -25,7 +25,7 @@ import (
 //
 // A supervised actor notifies links and monitors (6), reports to its supervisor (7), and closes the
 // channel ended (8). It is suspended from step 5 on, so a supervisor that restarts its siblings may
-// restart it before 8: what steps 6 to 8 need is in last, not in the actor.
+// restart it before 8. Therefore steps 6 to 8 use last and not the fields of the actor.
 
 // end ends the incarnation of the actor, which the calling goroutine has.
 func (p *process[M]) end(reason error) {

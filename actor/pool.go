@@ -89,7 +89,7 @@ func checkWorkers(n int) error {
 }
 
 // follow makes c tell the router the reference of each new actor of worker i. A restart does not
-// change the reference; a new actor comes from Enable, or after one that was left behind.
+// change the reference. A new actor is spawned by Enable, or in place of one that was left behind.
 func (p *Pool[M]) follow(c *Child, i int) {
 	spawn := c.spawn
 	c.spawn = func(parent *core) (*core, error) {

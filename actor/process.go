@@ -22,7 +22,7 @@ import (
 //
 // A sender appends to queue under core.mu. The reader takes a whole chunk under core.mu, cur, and
 // then reads its envelopes without a lock. So the lock is taken once for many messages, and the
-// flag expressed is what makes the reader notice 1 to 3 between two messages of a chunk.
+// reader tests the flag expressed between two messages of a chunk, to notice 1 to 3.
 //
 // Invariants:
 //   - expressed is true whenever express holds anything or halt is set.

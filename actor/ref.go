@@ -15,7 +15,7 @@ type Ref[M any] struct {
 	to target[M]
 }
 
-// target is what a Ref refers to: a process, an alias, an adapter, the actor of a key, a router, a
+// target is the target of a Ref: a process, an alias, an adapter, the actor of a key, a router, a
 // pool, or an actor of another node.
 type target[M any] interface {
 	// put is Send at a priority.
@@ -106,7 +106,7 @@ func (r Ref[M]) String() string {
 	return r.Address().String()
 }
 
-// IsZero reports whether r refers to nobody.
+// IsZero reports whether r is the zero Ref, which refers to no actor.
 func (r Ref[M]) IsZero() bool { return r.to == nil }
 
 // Stop ends the actor with [Shutdown] after the present message; see [AnyRef]. It does not wait for

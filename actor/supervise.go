@@ -19,7 +19,7 @@ import (
 //  5. restart first ends the children that the strategy names, in reverse order (pause), and then
 //     starts them again in order. They keep their references and mailboxes. One that did not end
 //     within its Grace is left behind and replaced by a new actor.
-//  6. If one of them fails to start, restart stops there: the failure comes as another report, and
+//  6. If one of them fails to start, restart stops there: the failure is reported like any end, and
 //     the rest, in state waiting, is restarted with that child.
 //
 //	           report                       backoff over

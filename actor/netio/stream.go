@@ -38,7 +38,7 @@ func (k Kind) String() string {
 	return [...]string{"opened", "data", "error data", "closed"}[k]
 }
 
-// Event is what a [Conn] or a [Process] sends to its receiver.
+// Event is the message that a [Conn] or a [Process] sends to its receiver.
 type Event struct {
 	Kind  Kind
 	From  actor.Ref[Command] // the actor that sends the event; commands to it write to the same peer
