@@ -11,7 +11,7 @@ import (
 // Errors of sending and asking, for errors.Is. The calls return an error of package
 // mainstem that wraps one of them and names the actor.
 var (
-	// ErrStopped: the actor has stopped, or never was. Kind Closed.
+	// ErrStopped: the actor has ended, or there never was one. Kind Closed.
 	ErrStopped = errors.New("the actor has stopped")
 	// ErrMailboxFull: a bounded mailbox has no room. Kind Unavailable.
 	ErrMailboxFull = errors.New("the mailbox is full")

@@ -20,9 +20,9 @@ type PoolOptions[M any] struct {
 	Routing Routing
 	// Key is for [ByKey]: see [NewRouter].
 	Key func(M) string
-	// Worker says how the workers run and when they are restarted. Options.Name must be empty and
-	// Options.Idle 0. With a bounded mailbox and [Block], the whole pool pushes back: Send waits
-	// when all workers have enough to do.
+	// Worker are the options of the workers. Options.Name must be empty and Options.Idle 0. With
+	// bounded mailboxes and [Block] the pool pushes back: when all mailboxes are full, Send waits
+	// for room in the one that is next in turn.
 	Worker ChildOptions
 	// Limit and Backoff are those of the pool's supervisor, for workers without their own.
 	Limit   Limit

@@ -16,7 +16,7 @@ import "github.com/mainstemdev/mainstem/internal/invariants"
 //
 // A goroutine "has" the actor while it may run the actor's functions and write the fields of
 // process that belong to it. The phase says whether there is such a goroutine, so that having an
-// actor needs no lock:
+// actor needs no lock.
 //
 // Invariants:
 //   - Every step is taken under the mutex of the core.

@@ -1,4 +1,5 @@
-// Package actortest tests actors one at a time, by what they send and how they end.
+// Package actortest has helpers for tests of single actors: of the messages that they send, and of
+// how they end.
 //
 // # Nouns
 //

@@ -194,7 +194,7 @@ func (m Command) ended(now *stream) (reason error, is bool) {
 	case m.over == nil:
 		return nil, false
 	case m.over != now:
-		return nil, true // of an incarnation before
+		return nil, true // of an earlier incarnation
 	case m.err == nil:
 		return actor.Normal, true
 	}
