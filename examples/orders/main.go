@@ -69,12 +69,14 @@ func Open(ctx context.Context, log mainstem.Log) (*Shop, error) {
 // Close releases the shop. The log stays open.
 func (s *Shop) Close() error { return s.topics.Close() }
 
-// ErrSoldOut is the error of an order for more than is left.
-var ErrSoldOut = errors.New("sold out")
+// Why Place refuses an order; nothing of the order is written then.
+var (
+	ErrPlaced  = errors.New("placed before")
+	ErrSoldOut = errors.New("sold out")
+)
 
 // Place takes an order: the stock, the event and the parcel are one commit. An order that
-// was placed before is a *event.ConflictError, so a call whose outcome is unknown can be
-// made again.
+// was placed before is ErrPlaced, so a call whose outcome is unknown can be made again.
 func (s *Shop) Place(ctx context.Context, id string, o Order) error {
 	if o.Count < 1 {
 		return fmt.Errorf("an order of %d: want at least 1", o.Count)
@@ -89,7 +91,7 @@ func (s *Shop) Place(ctx context.Context, id string, o Order) error {
 			return err
 		}
 		if have.Value < o.Count {
-			return fmt.Errorf("%w: %d of %s are left", ErrSoldOut, have.Value, o.Item)
+			return s.refuse(ctx, id, o.Item, have.Value)
 		}
 		b := mainstem.NewBatch()
 		s.orders.AppendTo(b, "order-"+id, event.NoStream, []event.Event{placed})
@@ -97,11 +99,27 @@ func (s *Shop) Place(ctx context.Context, id string, o Order) error {
 		s.parcels.PublishTo(b, topic.Record{Key: []byte(id), Value: placed.Data})
 		_, err = s.log.Commit(ctx, b)
 		exists := (*event.ConflictError)(nil)
-		if errors.As(err, &exists) || !errors.Is(err, mainstem.ErrConflict) {
-			return err // nil, or the order exists, or the log could not write it
+		switch {
+		case errors.As(err, &exists):
+			return fmt.Errorf("order %s: %w", id, ErrPlaced)
+		case !errors.Is(err, mainstem.ErrConflict):
+			return err // nil, or the log could not write it
 		}
 		// Another order changed the stock since Get: look again.
 	}
+}
+
+// refuse returns why there is not enough of an item. The order may be there already: an
+// earlier call for it, whose answer was lost, may have taken what is missing.
+func (s *Shop) refuse(ctx context.Context, id, item string, left int) error {
+	_, err := s.orders.StreamInfo(ctx, "order-"+id)
+	switch {
+	case err == nil:
+		return fmt.Errorf("order %s: %w", id, ErrPlaced)
+	case errors.Is(err, mainstem.ErrNotFound):
+		return fmt.Errorf("%w: %d of %s are left", ErrSoldOut, left, item)
+	}
+	return err
 }
 
 // CountSold keeps s.sold up to date with the orders until ctx ends or the subscription is

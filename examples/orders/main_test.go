@@ -39,7 +39,7 @@ func Example() {
 	}
 	// Output:
 	// tea 10
-	// place 1 tea 4: event store orders: stream "order-1": conflict: expected no stream, but it is at version 1
+	// place 1 tea 4: order 1: placed before
 	// place 2 tea 7: sold out: 6 of tea are left
 	// tea 4
 }
@@ -81,6 +81,15 @@ func TestOrdersCompete(t *testing.T) {
 			soldOut++
 		case err != nil:
 			t.Error(err)
+		}
+	}
+	for i, first := range errs { // who does not know what became of a call makes it again
+		want := ErrPlaced
+		if first != nil {
+			want = ErrSoldOut
+		}
+		if err := shop.Place(t.Context(), fmt.Sprint(i), Order{"tea", 1}); !errors.Is(err, want) {
+			t.Errorf("order %d again: %v, want %v", i, err, want)
 		}
 	}
 	left, err := shop.stock.Get(t.Context(), "tea")
