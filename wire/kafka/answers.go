@@ -16,12 +16,15 @@ import (
 //     are released and half of the reservation is given back. A fetch waits for memory only
 //     while its answer has no batches: for leastAnswer bytes, or a first batch that is
 //     larger. Else it answers with the batches that it has.
-//   - The answer to an API of wide may be much larger than its request. Its size is known
+//   - The answer to an API of wide may have much data of the log. Its size is known
 //     when it is encoded. If there is no memory for it then, the answer is dropped, respond
 //     waits for as many bytes, and the request is served again. At most maxBuilding such
 //     answers are built at the same time, because nothing is reserved meanwhile.
-//   - All other answers are taken to be about as large as their requests. They take their
-//     memory when they are encoded, beyond the limit if need be.
+//   - All other answers take their memory when they are encoded, beyond the limit if need be.
+//
+// Besides, a request reserves the memory that its answer may take because of the elements and
+// names of the request, of the budget "kafka requests" before it is served, see answer_costs.go.
+// So the answers that are being built are bounded, too, except for data of the log.
 //
 // An answer of up to smallAnswer bytes needs no reservation. A client that takes nothing of
 // its answer is disconnected when others wait for memory, see conn.progress.
@@ -43,9 +46,9 @@ const (
 	maxBuilding = 8
 )
 
-// wide are the APIs whose answers may be much larger than their requests. Serving such a
-// request again does no harm: they only read, except that Metadata may create topics, and
-// finds those that it has created.
+// wide are the APIs whose answers have data of the log that the request does not limit. Serving
+// such a request again does no harm: they only read, except that Metadata may create topics,
+// and finds those that it has created.
 var wide = map[int16]bool{
 	int16(kmsg.Metadata): true, int16(kmsg.DescribeTopicPartitions): true, int16(kmsg.DescribeConfigs): true,
 	int16(kmsg.DescribeLogDirs): true, int16(kmsg.OffsetFetch): true, int16(kmsg.ListGroups): true,
@@ -96,9 +99,11 @@ func (c *conn) build(frame []byte) (h header, out []byte, want int, err error) {
 		want = cap(out)
 		putBuffer(out)
 		return h, nil, want, nil
-	default: // taken to be little more than the request, or than the reservation of the fetch
+	default: // taken to be little more than the reservation of the request, or of the fetch
 		c.carries.Take(more)
 	}
+	c.request.Shrink(int64(c.expects)) // not before a second call, which would wait for it with c.carries
+	c.expects = 0
 	return h, out, 0, nil
 }
 

@@ -24,8 +24,8 @@ import (
 //
 //  1. readSize waits for the 4 bytes of the size, at most IdleTimeout.
 //  2. receive reads the request as its memory is reserved (receive.go, memory.go).
-//  3. answer parses the header, checks version, authentication and the cost of decoding,
-//     decodes the body and calls the handler of the API.
+//  3. answer parses the header, checks version, authentication and the cost of decoding and
+//     answering, decodes the body and calls the handler of the API.
 //  4. respond encodes the answer and reserves its memory (answers.go).
 //  5. write sends the answer; then request, answer and reservations are released.
 //
@@ -62,6 +62,7 @@ type conn struct {
 	trust    int         // bytes of the next request that get memory before they arrive; at most trustedFrame
 	request  budget.Hold // of Server.requests, for the request that is being read or served
 	carries  budget.Hold // of Server.answers, for its answer
+	expects  int         // bytes of request that are for building the answer; 0 once it is encoded
 	fetch    sessions
 	answered int      // bytes of the last answer, as a guess at the next
 	batches  int      // bytes of record batches in the answer to a fetch; 0 once it is encoded
@@ -290,5 +291,6 @@ func (c *conn) answer(frame []byte) (h header, resp kmsg.Response, err error) {
 	if err := req.ReadFrom(body); err != nil {
 		return h, nil, fmt.Errorf("%s version %d: %w", a.key.Name(), h.version, err)
 	}
+	withoutRepeats(req)
 	return h, a.serve(c, req), nil
 }

@@ -85,6 +85,7 @@
 //	server.go, options.go, conn.go             listeners and connections; limits
 //	dispatch.go, frame.go, answers.go          table of APIs, frames, encoding of answers
 //	memory.go, buffer.go, receive.go           memory of requests and answers
+//	answer_costs.go                            memory that an answer may take because of its request
 //	produce.go                                 record batches to one commit
 //	fetch.go, fetch_session.go, fetch_wait.go  reading, sessions (KIP-227), waiting
 //	source.go, topic_cache.go                  lookup of topics, shown topics included
@@ -105,7 +106,8 @@
 // [Options] names them: the size of a request, the bytes of all requests and of an answer,
 // the number of connections, and how long a client may be silent or slow. Memory for a
 // request grows with the bytes that have arrived, the counts in a request are checked before
-// it is decoded, and fetches return less when many answers wait to be sent. A silent or slow
+// it is decoded, the memory that its answer may take because of them is reserved before it is
+// served, and fetches return less when many answers wait to be sent. A silent or slow
 // client costs its connection and the bytes that it has sent.
 //
 // The memory of requests and answers is reserved in [Options].Memory: first for a request,

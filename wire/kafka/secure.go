@@ -52,17 +52,31 @@ func (c *conn) sizes() (least, most int) {
 	return headerSize, min(maxUnlocked, c.s.o.MaxRequest)
 }
 
-// afford computes how much memory decoding the body of a request takes, and reserves it with
-// that of the request. It fails if the counts in the body do not fit its length, if the memory
-// is more than the limit of one request, or if take fails.
+// afford computes how much memory decoding the body of a request takes, and how much its answer
+// may take because of it, and reserves both with the memory of the request. It fails if the
+// counts in the body do not fit its length, if the memory is more than the limit of one request,
+// or if take fails.
 func (c *conn) afford(h header, body []byte) error {
+	c.expects = 0
 	most := c.s.o.MaxRequest
 	if c.locked() {
 		most = maxUnlocked
 	}
-	cost, err := bounds.Check(h.key, h.version, body, most)
-	if err != nil || cost <= keepCost {
+	cost, elements, err := bounds.Check(h.key, h.version, body, most)
+	if err != nil {
 		return err
 	}
-	return c.take(len(body) + cost)
+	answer := expected(h.key, elements, len(body))
+	if answer <= smallAnswer {
+		answer = 0
+	}
+	if cost <= keepCost && answer == 0 {
+		return nil
+	}
+	all := len(body) + cost + answer
+	if limit := c.s.requests.Limit(); answer > 0 && int64(all) > limit {
+		return fmt.Errorf("%d elements in %d bytes, and their answer, may take %d bytes of memory: the limit is %d; send several smaller requests", elements, len(body), all, limit)
+	}
+	c.expects = answer
+	return c.take(all)
 }

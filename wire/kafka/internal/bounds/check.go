@@ -17,17 +17,17 @@ const (
 var errShort = errors.New("its counts or lengths are larger than what was sent")
 
 // Check returns how many bytes of memory decoding the body of a request takes, besides the
-// body. It fails if kmsg does not know the version of the API, if the counts and lengths in the
-// body do not fit its size, or if the cost is more than limit. Other mistakes are left to the
-// decoder. The errors have no kind.
-func Check(key, version int16, body []byte, limit int) (cost int, err error) {
+// body, and how many elements its arrays have together. It fails if kmsg does not know the
+// version of the API, if the counts and lengths in the body do not fit its size, or if the cost
+// is more than limit. Other mistakes are left to the decoder. The errors have no kind.
+func Check(key, version int16, body []byte, limit int) (cost, elements int, err error) {
 	l, err := layoutOf(key, version)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	w := walk{src: body, limit: limit}
 	w.layout(l)
-	return w.cost, w.err
+	return w.cost, w.elements, w.err
 }
 
 // CheckTags skips the tags at the beginning of src, as at the end of the header of a request,
@@ -41,10 +41,11 @@ func CheckTags(src []byte) ([]byte, error) {
 // walk is the state of a walk over the body of a request. After an error it makes no further
 // progress.
 type walk struct {
-	src   []byte // the rest of the body
-	cost  int    // bytes of memory so far
-	limit int    // of cost
-	err   error  // the first
+	src      []byte // the rest of the body
+	cost     int    // bytes of memory so far
+	elements int    // of arrays so far
+	limit    int    // of cost
+	err      error  // the first
 }
 
 func (w *walk) layout(l *layout) {
@@ -94,6 +95,7 @@ func (w *walk) array(f *field, compact bool) {
 		w.err = errShort
 		return
 	}
+	w.elements += n
 	w.pay(n * f.size)
 	if f.of.kind == fixed && w.err == nil {
 		w.skip(n * f.of.size)

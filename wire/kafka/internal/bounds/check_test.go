@@ -138,7 +138,7 @@ func TestLies(t *testing.T) {
 		{"batch beyond the end", kmsg.Produce, 3, []byte{0xff, 0xff, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 'a', 0, 0, 0, 1, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := Check(int16(tt.key), tt.version, tt.body, 64<<20); err == nil {
+			if _, _, err := Check(int16(tt.key), tt.version, tt.body, 64<<20); err == nil {
 				t.Error("let through")
 			}
 		})
@@ -149,21 +149,21 @@ func TestLimit(t *testing.T) {
 	req := kmsg.NewPtrOffsetFetchRequest()
 	req.Topics = make([]kmsg.OffsetFetchRequestTopic, 100_000)
 	body := req.AppendTo(nil)
-	cost, err := Check(int16(kmsg.OffsetFetch), 0, body, noLimit)
-	if err != nil || cost < 4*len(body) {
-		t.Fatalf("%d bytes cost %d: %v", len(body), cost, err)
+	cost, elements, err := Check(int16(kmsg.OffsetFetch), 0, body, noLimit)
+	if err != nil || cost < 4*len(body) || elements != len(req.Topics) {
+		t.Fatalf("%d bytes cost %d, with %d elements: %v", len(body), cost, elements, err)
 	}
-	if _, err := Check(int16(kmsg.OffsetFetch), 0, body, cost-1); err == nil {
+	if _, _, err := Check(int16(kmsg.OffsetFetch), 0, body, cost-1); err == nil {
 		t.Error("more than the limit is let through")
 	}
-	if _, err := Check(int16(kmsg.OffsetFetch), 0, body, cost); err != nil {
+	if _, _, err := Check(int16(kmsg.OffsetFetch), 0, body, cost); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestUnknownRequests(t *testing.T) {
 	for _, tt := range [][2]int16{{-1, 0}, {kmsg.MaxKey + 1, 0}, {0, -1}, {0, 1000}} {
-		if _, err := Check(tt[0], tt[1], nil, noLimit); err == nil {
+		if _, _, err := Check(tt[0], tt[1], nil, noLimit); err == nil {
 			t.Errorf("request %d, version %d has a layout", tt[0], tt[1])
 		}
 	}
@@ -199,7 +199,7 @@ func BenchmarkCheck(b *testing.B) {
 	body := req.AppendTo(nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Check(0, 9, body, 1<<20); err != nil {
+		if _, _, err := Check(0, 9, body, 1<<20); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,9 +9,10 @@
 // a request of 20 bytes.
 //
 // [Check] walks over a body as the decoder does, without allocating, and returns the bytes of
-// memory that decoding takes, or an error if the counts and lengths do not fit the body.
+// memory that decoding takes and the number of elements of all arrays, or an error if the counts
+// and lengths do not fit the body.
 //
-//	cost, err := bounds.Check(int16(kmsg.Fetch), 12, body, 8<<20)
+//	cost, elements, err := bounds.Check(int16(kmsg.Fetch), 12, body, 8<<20)
 //
 // # How it works
 //

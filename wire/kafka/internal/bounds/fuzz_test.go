@@ -19,7 +19,7 @@ func FuzzRequest(f *testing.F) {
 		if key < 0 || key > kmsg.MaxKey || kmsg.RequestForKey(key) == nil || version < 0 || version > kmsg.RequestForKey(key).MaxVersion() {
 			return
 		}
-		cost, err := Check(key, version, body, limit)
+		cost, _, err := Check(key, version, body, limit)
 		if err != nil {
 			return
 		}
