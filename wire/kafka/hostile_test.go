@@ -46,8 +46,13 @@ func (p *pipes) Close() error {
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
 
 func (p *pipes) dial(t testing.TB) *raw {
+	t.Helper()
 	ours, theirs := net.Pipe()
-	p.conns <- theirs
+	select {
+	case p.conns <- theirs:
+	case <-p.closed:
+		t.Fatal("the listener is closed")
+	}
 	t.Cleanup(func() { _ = ours.Close() })
 	return &raw{t: t, Conn: ours}
 }

@@ -5,10 +5,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/topic"
@@ -72,9 +75,13 @@ func Open(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, erro
 	return s, nil
 }
 
+// acceptAgain is the pause while a connection cannot be accepted, as in net/http.
+var acceptAgain = backoff.Policy{First: 5 * time.Millisecond, Max: time.Second}
+
 // Serve accepts connections from l, with the security and the address of as, and serves each
 // in a goroutine of its own. It returns nil when the server is shut down, and the error of l
-// when accepting fails before that. Shutdown closes l. If as is invalid, the error is Invalid
+// when accepting fails before that. A temporary error, such as too many open files, is logged,
+// and Serve tries again after a pause. Shutdown closes l. If as is invalid, the error is Invalid
 // and l stays the caller's; if the server was shut down before, the error is Closed and l is
 // closed. Several listeners may be served at once.
 func (s *Server) Serve(l net.Listener, as *Listener) error {
@@ -88,16 +95,32 @@ func (s *Server) Serve(l net.Listener, as *Listener) error {
 		_ = l.Close()
 		return mainstem.Errorf(mainstem.KindClosed, "kafka", "the server was shut down")
 	}
-	for {
+	for failures := 0; ; {
 		nc, err := l.Accept()
-		if err != nil {
-			if s.remove(l) {
-				return err
-			}
+		switch {
+		case err == nil:
+			failures = 0
+			s.accept(nc, l, as)
+		case temporary(err) && s.ctx.Err() == nil:
+			failures++
+			s.o.Logger.Warn("kafka connection not accepted: trying again", "listener", l.Addr(), "failures in a row", failures, "error", err)
+			acceptAgain.Wait(s.ctx, failures) // it ends when the server shuts down; then Accept fails
+		case s.remove(l):
+			return err
+		default:
 			return nil
 		}
-		s.accept(nc, l, as)
 	}
+}
+
+// passing are errors of Accept that may be over soon, besides those that are Temporary: of one
+// connection, or the operating system has no memory for it.
+var passing = []error{syscall.ECONNABORTED, syscall.ECONNRESET, syscall.ENOBUFS, syscall.ENOMEM}
+
+// temporary returns whether Accept may work later.
+func temporary(err error) bool {
+	var t interface{ Temporary() bool } // of net.Error: package net defines its meaning for Accept
+	return errors.As(err, &t) && t.Temporary() || slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
 }
 
 func (s *Server) add(l net.Listener, as *Listener) bool {
