@@ -47,7 +47,7 @@ var Exceptions = []Exception{
 	{"background", "event/saga/sagaprom/sagaprom.go:Collector.Collect", "Prometheus gives a collector no ctx; Options.Timeout bounds it"},
 	{"background", "event/projection/share.go:Engine.closeKeeper", "leases are given up when the ctx of the engine has ended; closing bounds it"},
 	{"background", "server/contents.go:contents.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
-	{"background", "wire/kafka/kafkaserver/metrics.go:metrics.Collect", "Prometheus gives a collector no ctx; scrapeTimeout bounds it"},
+	{"background", "wire/kafka/kafkaserver/metrics.go:collectLags", "Prometheus gives a collector no ctx; lagTimeout bounds it"},
 	{"background", "server/server.go:Open", "what the server runs outlives the call of Open; Stop cancels it"},
 	{"background", "topic/catalog.go:Open", "upkeep outlives the call of Open; Close cancels it"},
 	{"background", "topic/send.go:Producer.send", "one commit carries the records of many callers: none of them may cancel it for the others"},

@@ -106,7 +106,7 @@ func (k *Component) Start(ctx context.Context, h *server.Host) error {
 	if k.lease, err = k.takeLease(ctx); err != nil {
 		return err
 	}
-	k.metrics = newMetrics()
+	k.metrics = newMetrics(h.Logger)
 	var session *lease.Session
 	if k.lease != nil {
 		session, err = k.lease.Session(ctx)

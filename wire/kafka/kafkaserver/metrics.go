@@ -2,6 +2,7 @@ package kafkaserver
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,9 @@ const maxLagSeries = 10_000
 // counts continue when Kafka is served again after the lease was lost. Its methods may be
 // called from many goroutines.
 type metrics struct {
-	server atomic.Pointer[kafka.Server] // nil while Kafka is not served
+	logger  *slog.Logger
+	server  atomic.Pointer[kafka.Server] // nil while Kafka is not served
+	failing atomic.Bool                  // the latest scrape did not get all lags
 
 	connections     prometheus.Gauge
 	accepted        prometheus.Counter
@@ -33,6 +36,7 @@ type metrics struct {
 	requests        *prometheus.HistogramVec
 	in, out         prometheus.Counter
 	records, stored prometheus.Counter
+	lagErrors       prometheus.Counter
 }
 
 var lagDesc = prometheus.NewDesc("mainstem_kafka_group_lag",
@@ -41,8 +45,9 @@ var lagDesc = prometheus.NewDesc("mainstem_kafka_group_lag",
 var servingDesc = prometheus.NewDesc("mainstem_kafka_serving",
 	"1 while Kafka clients are served, 0 while the lease to serve Kafka is lost.", nil, nil)
 
-func newMetrics() *metrics {
+func newMetrics(l *slog.Logger) *metrics {
 	return &metrics{
+		logger:      l,
 		connections: prometheus.NewGauge(prometheus.GaugeOpts{Name: "mainstem_kafka_connections", Help: "Connections of Kafka clients now."}),
 		accepted:    counter("mainstem_kafka_connections_total", "Connections of Kafka clients accepted."),
 		refused:     counter("mainstem_kafka_connections_refused_total", "Connections closed at once because there were too many."),
@@ -54,6 +59,8 @@ func newMetrics() *metrics {
 		out:     counter("mainstem_kafka_sent_bytes_total", "Bytes of answers of the Kafka protocol."),
 		records: counter("mainstem_kafka_produced_records_total", "Records that Kafka clients have produced."),
 		stored:  counter("mainstem_kafka_produced_bytes_total", "Bytes of the record batches that Kafka clients have produced, as they came."),
+
+		lagErrors: counter("mainstem_kafka_group_lag_errors_total", "Scrapes that do not have the lags of all consumer groups, because the log could not be read in time."),
 	}
 }
 
@@ -89,7 +96,7 @@ func counter(name, help string) prometheus.Counter {
 }
 
 func (f *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{f.connections, f.accepted, f.refused, f.notCreated, f.requests, f.in, f.out, f.records, f.stored}
+	return []prometheus.Collector{f.connections, f.accepted, f.refused, f.notCreated, f.requests, f.in, f.out, f.records, f.stored, f.lagErrors}
 }
 
 // Describe implements prometheus.Collector.
@@ -102,28 +109,49 @@ func (f *metrics) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector. It reads the lags from the log, within lagTimeout;
-// while Kafka is not served, there are none.
+// while Kafka is not served, there are none. If they cannot be read, the scrape has those that
+// were read before the error, and all other metrics.
 func (f *metrics) Collect(ch chan<- prometheus.Metric) {
+	serving := 0.0
+	if running := f.server.Load(); running != nil {
+		serving = 1
+		f.countFailure(collectLags(ch, running))
+	}
+	ch <- prometheus.MustNewConstMetric(servingDesc, prometheus.GaugeValue, serving)
 	for _, c := range f.collectors() {
 		c.Collect(ch)
 	}
-	running := f.server.Load()
-	if running == nil {
-		ch <- prometheus.MustNewConstMetric(servingDesc, prometheus.GaugeValue, 0)
+}
+
+// countFailure counts a scrape that does not have all lags. It logs the first of several in a
+// row. nil means that the scrape has them.
+func (f *metrics) countFailure(err error) {
+	was := f.failing.Swap(err != nil)
+	if err == nil {
 		return
 	}
-	ch <- prometheus.MustNewConstMetric(servingDesc, prometheus.GaugeValue, 1)
+	f.lagErrors.Inc()
+	if !was {
+		f.logger.Warn("lags of Kafka consumer groups are missing in /metrics", "error", err)
+	}
+}
+
+func collectLags(ch chan<- prometheus.Metric, running *kafka.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lagTimeout)
 	defer cancel()
 	n := 0
 	for lag, err := range running.Lags(ctx) {
 		if err != nil {
-			ch <- prometheus.NewInvalidMetric(lagDesc, err)
-			return
+			return err
 		}
-		ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, float64(lag.Offsets()), lag.Group, lag.Topic, strconv.Itoa(int(lag.Partition)))
+		m, err := prometheus.NewConstMetric(lagDesc, prometheus.GaugeValue, float64(lag.Offsets()), lag.Group, lag.Topic, strconv.Itoa(int(lag.Partition)))
+		if err != nil {
+			continue // a client may name a group by bytes that are not UTF-8: no metric can have them
+		}
+		ch <- m
 		if n++; n == maxLagSeries {
-			return
+			return nil
 		}
 	}
+	return nil
 }
