@@ -158,3 +158,27 @@ func TestReadyAsksTheComponents(t *testing.T) {
 		t.Errorf("%d %s", code, text)
 	}
 }
+
+// failing is a collector that cannot read what it measures.
+type failing struct{ desc *prometheus.Desc }
+
+func (f failing) Describe(ch chan<- *prometheus.Desc) { ch <- f.desc }
+
+func (f failing) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.NewInvalidMetric(f.desc, errors.New("it cannot be read"))
+}
+
+// TestMetricsOfOthers: a collector that fails is left out of /metrics and counted.
+func TestMetricsOfOthers(t *testing.T) {
+	var notes []string
+	c := &planned{name: "failing", notes: &notes, start: func(h *server.Host) error {
+		h.Metrics.MustRegister(failing{prometheus.NewDesc("mainstem_failing", "A test.", nil, nil)})
+		return nil
+	}}
+	n := servertest.Start(t, servertest.Config(c))
+	servertest.Metrics(t, n.URL())
+	servertest.AwaitMetrics(t, n.URL(), "mainstem_spaces ", `promhttp_metric_handler_errors_total{cause="gathering"} `)
+	if text := servertest.Metrics(t, n.URL()); strings.Contains(text, "\nmainstem_failing") {
+		t.Errorf("it has the metric that failed: %s", text)
+	}
+}

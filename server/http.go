@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -99,9 +100,15 @@ func (n *Server) stopHTTP(ctx context.Context) error {
 func (n *Server) routes(path string, log http.Handler) {
 	n.mux.HandleFunc("GET /healthz", n.alive)
 	n.mux.HandleFunc("GET /readyz", n.ready)
-	n.host.Handle("GET /metrics", promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{}))
+	n.host.Handle("GET /metrics", promhttp.HandlerFor(n.metrics.registry, metricsOptions(n.metrics.registry)))
 	n.mux.Handle(path, n.counted(path, log))
 	n.mux.Handle(rpc.SessionPath, log)
+}
+
+// metricsOptions are how /metrics is served: if a collector fails, with all other metrics, and
+// promhttp_metric_handler_errors_total counts the failure.
+func metricsOptions(r *prometheus.Registry) promhttp.HandlerOpts {
+	return promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, Registry: r}
 }
 
 // procedures are the methods of the RPC service.

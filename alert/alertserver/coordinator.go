@@ -136,7 +136,7 @@ func (p *Coordinator) routes() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(p.asker.Collectors()...)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics, api := promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), p.asker.Handler()
+	metrics, api := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, Registry: registry}), p.asker.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			metrics.ServeHTTP(w, r)
