@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,12 +21,13 @@ import (
 //	v7   leader epochs (KIP-320)
 //	v8   the operations that the client may do (KIP-430)
 //	v10  topics by ID (KIP-516)
-//	v13  an error for the whole answer (KIP-1102): only if the log cannot be read
+//	v13  an error for the whole answer (KIP-1102): only if the ID of the cluster cannot be read
 //
 // There is one broker: it is the controller and the leader of all partitions.
 
 // metadata answers with the topics asked for, and this server as the leader of all
 // partitions. A topic that does not exist is created, if that is allowed, see auto_create.go.
+// If all topics are asked for and cannot be listed, there is no answer, and the connection ends.
 func (s *Server) metadata(ctx context.Context, c *conn, req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
 	resp := req.ResponseKind().(*kmsg.MetadataResponse)
 	broker := kmsg.NewMetadataResponseBroker()
@@ -42,7 +44,14 @@ func (s *Server) metadata(ctx context.Context, c *conn, req *kmsg.MetadataReques
 	if req.Topics == nil || req.Version == 0 && len(req.Topics) == 0 {
 		all, err := s.sources(ctx)
 		if err != nil {
-			resp.ErrorCode = s.failure(c, "Metadata", err)
+			// Clients would take a part of the list for the whole: a consumer that subscribes to
+			// a pattern would give up the partitions of the other topics. Versions before 13 have
+			// no error for the list, and since then Java's client ignores any but
+			// REBOOTSTRAP_REQUIRED. So there is no answer: when the connection is closed, a client
+			// keeps the list that it has, and asks again.
+			c.failed = fmt.Errorf("list all topics: %w", err)
+			s.failure(c, "Metadata", err)
+			return nil
 		}
 		for _, t := range all {
 			resp.Topics = append(resp.Topics, s.topicMetadata(t))

@@ -1,12 +1,18 @@
 package kafka_test
 
 import (
+	"context"
+	"errors"
+	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
@@ -116,5 +122,43 @@ func TestClusterIDStays(t *testing.T) {
 	second := ask[*kmsg.MetadataResponse](again.raw(t), metadataOf(), 9).ClusterID
 	if first == nil || *first == "" || *first != *second {
 		t.Errorf("cluster IDs %v and %v", first, second)
+	}
+}
+
+// unlisted is a log whose spaces cannot be listed while broken is set.
+type unlisted struct {
+	mainstem.Log
+	broken atomic.Bool
+}
+
+func (l *unlisted) Spaces(ctx context.Context, prefix string) iter.Seq2[mainstem.SpaceInfo, error] {
+	if !l.broken.Load() {
+		return l.Log.Spaces(ctx, prefix)
+	}
+	return func(yield func(mainstem.SpaceInfo, error) bool) {
+		yield(mainstem.SpaceInfo{}, mainstem.Errorf(mainstem.KindUnavailable, "spaces", "%w", errors.New("the disk is gone")))
+	}
+}
+
+// A client that asks for all topics while they cannot be listed is disconnected: it must not
+// take an empty list for an answer.
+func TestMetadataOfAllIsAllOrNothing(t *testing.T) {
+	log := &unlisted{Log: testengines.Memory(t)}
+	b := serve(t, log, nil, nil)
+	b.topic(t, "t", 1)
+	all := kmsg.NewPtrMetadataRequest()
+	all.Topics = nil
+	for version := range int16(14) {
+		log.broken.Store(true)
+		c := b.raw(t)
+		c.send(all, version)
+		c.closed()
+		if got := ask[*kmsg.MetadataResponse](b.raw(t), metadataOf("t"), version).Topics; len(got) != 1 || got[0].ErrorCode != 0 {
+			t.Errorf("version %d: %+v", version, got)
+		}
+		log.broken.Store(false)
+		if got := ask[*kmsg.MetadataResponse](b.raw(t), all, version).Topics; len(got) != 1 {
+			t.Errorf("version %d: %+v", version, got)
+		}
 	}
 }
