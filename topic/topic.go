@@ -244,6 +244,17 @@ func (t *Topic) Start(ctx context.Context, partition int32) (int64, error) {
 	return p.start.Load(), nil
 }
 
+// KnownStart is Start without a read: the start when it was last read or moved by
+// this process, which may be too low if another has moved it. It is -1 for a partition that the
+// topic does not have.
+func (t *Topic) KnownStart(partition int32) int64 {
+	parts := t.now().parts
+	if partition < 0 || int(partition) >= len(parts) {
+		return -1
+	}
+	return parts[partition].start.Load()
+}
+
 // End returns the offset that the next record of a partition will get, as stored in the log. It is
 // the high watermark: every committed record may be read. It may be above the last stable offset,
 // which a server of Kafka's protocol tracks.

@@ -1,11 +1,17 @@
 package kafka_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 // records polls until there are n records, or fails the test.
@@ -63,5 +69,49 @@ func TestConsumeFromTail(t *testing.T) {
 		if got := records(t, reader, 1); string(got[0].Value) != fmt.Sprint(i) {
 			t.Fatalf("record %d is %q", i, got[0].Value)
 		}
+	}
+}
+
+// The answer to a Produce request says where the partition begins, also for batches of an
+// idempotent producer.
+func TestProduceAnswersWithStart(t *testing.T) {
+	b := start(t, nil, nil)
+	tp := b.topic(t, "t", 1)
+	c := b.raw(t)
+	produce := func(batch []byte) (offset, start int64) {
+		t.Helper()
+		p := ask[*kmsg.ProduceResponse](c, produceOf(batch), 9).Topics[0].Partitions[0]
+		if p.ErrorCode != 0 {
+			t.Fatalf("%+v", p)
+		}
+		return p.BaseOffset, p.LogStartOffset
+	}
+	plain := batchOf(t, []byte("v"), recordbatch.None)
+	for range 3 {
+		if offset, start := produce(plain); start != 0 {
+			t.Errorf("offset %d, start %d", offset, start)
+		}
+	}
+	if _, err := tp.DeleteRecords(t.Context(), 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	if offset, start := produce(plain); offset != 3 || start != 2 {
+		t.Errorf("offset %d, start %d", offset, start)
+	}
+	id := ask[*kmsg.InitProducerIDResponse](c, kmsg.NewPtrInitProducerIDRequest(), 1)
+	idempotent := slices.Clone(plain)
+	binary.BigEndian.PutUint64(idempotent[43:], uint64(id.ProducerID))
+	binary.BigEndian.PutUint16(idempotent[51:], uint16(id.ProducerEpoch))
+	binary.BigEndian.PutUint32(idempotent[53:], 0) // the first sequence number
+	binary.BigEndian.PutUint32(idempotent[17:], crc32.Checksum(idempotent[21:], crc32.MakeTable(crc32.Castagnoli)))
+	for range 2 { // the second is a duplicate
+		if offset, start := produce(idempotent); offset != 4 || start != 2 {
+			t.Errorf("offset %d, start %d", offset, start)
+		}
+	}
+	req := produceOf(plain)
+	req.Topics[0].Partitions[0].Partition = 1
+	if p := ask[*kmsg.ProduceResponse](c, req, 9).Topics[0].Partitions[0]; p.ErrorCode == 0 || p.LogStartOffset != -1 {
+		t.Errorf("%+v", p)
 	}
 }

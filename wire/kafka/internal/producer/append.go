@@ -23,7 +23,7 @@ type Append struct {
 	Message string    // the error in words; "" if Code is 0
 	Base    int64     // offset of the first record; of a duplicate, that of the original; -1 after an error
 	Time    time.Time // the log append time of the records; zero if they keep their own
-	Start   int64     // always -1: the start of the partition is not read
+	Start   int64     // of the partition, see [topic.Topic.KnownStart]; -1 with a Code
 }
 
 // AppendOptions are the options of the batches of one request.
@@ -62,6 +62,11 @@ func (m *Manager) Append(ctx context.Context, o AppendOptions, appends []Append)
 			m.appendPlain(ctx, &o, appends[:n])
 		} else {
 			m.appendTracked(ctx, &o, appends[:n])
+		}
+		for i := range appends[:n] {
+			if a := &appends[i]; a.Code == 0 {
+				a.Start = a.Topic.KnownStart(a.Partition)
+			}
 		}
 		appends = appends[n:]
 	}
