@@ -3,12 +3,10 @@ package kafka
 import (
 	"crypto/hmac"
 	"crypto/pbkdf2"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash"
 	"slices"
 
@@ -119,18 +117,6 @@ func (c *credential) scram() scram.StoredCredentials {
 		StoredKey:  c.storedKey,
 		ServerKey:  c.serverKey,
 	}
-}
-
-// pretended returns a credential for a user that does not exist. Salt and iterations are the
-// same in each call for a name and secret, as those of a user are; the keys are random or
-// zero, so no password fits.
-func pretended(secret []byte, kind scramKind, name string) credential {
-	m := hmac.New(sha256.New, secret)
-	fmt.Fprintf(m, "%s %s", kind.name(), name)
-	c := credential{kind: kind, iterations: DefaultIterations, salt: m.Sum(nil)[:saltSize]}
-	c.storedKey, c.serverKey = make([]byte, kind.size()), make([]byte, kind.size())
-	_, _ = rand.Read(c.storedKey) // it never fails
-	return c
 }
 
 // credentials are all credentials of a user, in the order of their kinds, each kind at most

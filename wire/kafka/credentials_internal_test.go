@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -144,11 +145,44 @@ func FuzzCredentials(f *testing.F) {
 
 func TestPretendedCredentials(t *testing.T) {
 	secret := []byte("secret")
-	a, b := pretended(secret, scram512, "a"), pretended(secret, scram512, "a")
-	if !bytes.Equal(a.salt, b.salt) || len(a.salt) != saltSize {
+	shapes := []shape{defaultShape}
+	a, b := pretended(secret, shapes, scram512, "a"), pretended(secret, shapes, scram512, "a")
+	if !bytes.Equal(a.salt, b.salt) || len(a.salt) != saltSize || a.iterations != DefaultIterations {
 		t.Error("the salt changes")
 	}
 	if bytes.Equal(a.storedKey, b.storedKey) || a.has("") || a.has(strings.Repeat("\x00", 64)) {
 		t.Error("somebody could authenticate")
+	}
+}
+
+// Users that do not exist seem to have credentials of every shape that users have. Each name
+// keeps its own, unless it gets a shape that is new.
+func TestPretendedCredentialsLookLikeOthers(t *testing.T) {
+	secret := []byte("secret")
+	shapes := []shape{defaultShape}
+	latest := map[string]credential{}
+	for _, c := range []credential{
+		{iterations: 8192, salt: []byte("1a5n4p0vzn0gl8e6qpu6j5bqbk")}, // as Kafka's tools make it
+		{iterations: 4096, salt: []byte("c0slwsrylnhwiqfq3yeq0s6bi")},
+		{iterations: 16384, salt: make([]byte, 200)},
+		{iterations: 4096, salt: []byte("fourteen bytes")},
+	} {
+		added := c.shape()
+		shapes = append(shapes, added)
+		count := 0
+		for i := range 200 {
+			name := strconv.Itoa(i)
+			p := pretended(secret, shapes, scram256, name)
+			got := p.shape()
+			if got == added {
+				count++
+			} else if old, ok := latest[name]; ok && (!bytes.Equal(p.salt, old.salt) || p.iterations != old.iterations) {
+				t.Errorf("%s changes from %v to %v, not to %v", name, old.shape(), got, added)
+			}
+			latest[name] = p
+		}
+		if count < 200/len(shapes)/2 {
+			t.Errorf("%d of 200 names have a credential like %q with %d iterations", count, c.salt, c.iterations)
+		}
 	}
 }

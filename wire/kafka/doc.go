@@ -94,6 +94,7 @@
 //	configs.go, admin.go, cluster.go           configurations, topics, the cluster
 //	group_admin.go, group_reset.go, lag.go     groups in the log, for operators
 //	secure.go, sasl.go, users.go, credentials.go  TLS, SASL, users
+//	dummy.go                                   credentials that users who do not exist seem to have
 //
 // # Concurrency and ownership
 //

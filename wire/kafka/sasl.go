@@ -25,8 +25,8 @@ import (
 // authenticated until the connection ends: the session lifetime of KIP-368 is 0, no limit.
 //
 // An answer must not reveal whether a user exists. So for a user that does not exist the same
-// steps run with a credential made by pretended: the default number of iterations, a salt
-// that is always the same for the name, and keys that no password has. The error is
+// steps run with a credential made by pretended: iterations and a salt that are always the same
+// for the name and look like those of users, and keys that no password has. The error is
 // errNotAuthenticated in both cases.
 
 // mechanisms are the SASL mechanisms that a listener can have.
@@ -71,11 +71,10 @@ func (c *conn) token(ctx context.Context, message []byte) ([]byte, error) {
 		return nil, c.plainToken(ctx, message)
 	}
 	if c.auth.scram == nil {
-		secret, err := c.s.secret(ctx)
-		if err != nil {
+		if err := c.s.loadSecret(ctx); err != nil {
 			return nil, err
 		}
-		c.auth.scram = c.s.converse(ctx, c.auth.mechanism, secret)
+		c.auth.scram = c.s.converse(ctx, c.auth.mechanism)
 	}
 	answer, done, err := c.auth.scram.step(string(message))
 	if err != nil {
@@ -124,14 +123,14 @@ func (c *conn) plainToken(ctx context.Context, message []byte) error {
 	if err != nil {
 		return err
 	}
-	secret, err := c.s.secret(ctx)
-	if err != nil {
+	if err := c.s.loadSecret(ctx); err != nil {
 		return err
 	}
-	made := pretended(secret, scram512, name)
+	made := c.s.pretended(scram512, name)
 	use := &made
 	for i := range cs {
 		use = &cs[i] // in the end the strongest: they are in the order of their kinds
+		c.s.dummySecret.saw(use)
 	}
 	select {
 	case hashing <- struct{}{}:
@@ -156,7 +155,8 @@ type conversation struct {
 
 // converse begins a conversation for a mechanism. If the user does not exist or has no
 // credential of its kind, the conversation runs to its end with a made-up one, and fails.
-func (s *Server) converse(ctx context.Context, mechanism string, secret []byte) *conversation {
+// loadSecret must have succeeded before.
+func (s *Server) converse(ctx context.Context, mechanism string) *conversation {
 	kind, generator := scram256, scram.SHA256
 	if mechanism == ScramSHA512 {
 		kind, generator = scram512, scram.SHA512
@@ -172,9 +172,10 @@ func (s *Server) converse(ctx context.Context, mechanism string, secret []byte) 
 		}
 		if c := cs.of(kind); c != nil {
 			out.known = true
+			s.dummySecret.saw(c)
 			return c.scram(), nil
 		}
-		made := pretended(secret, kind, name)
+		made := s.pretended(kind, name)
 		return made.scram(), nil
 	}
 	server, err := generator.NewServer(lookup)

@@ -34,7 +34,7 @@ type Server struct {
 	requests    *budget.Budget                          // bytes of requests that are being read or served, and of decoding them
 	answers     *budget.Budget                          // bytes of answers that are built or written
 	building    chan struct{}                           // a semaphore: an element for each request of wide that is being served
-	dummySecret dummySecret                             // seed of the salts that users who do not exist seem to have
+	dummySecret dummySecret                             // seed of the credentials that users who do not exist seem to have
 	stable      wake.Set[partitionKey, chan<- struct{}] // read-committed fetches that wait for the end of a transaction
 	topicCache  topicCache                              // topics found by the latest Produce and Fetch requests
 

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/mainstemdev/mainstem"
@@ -163,38 +162,4 @@ func (s *Server) updateUser(ctx context.Context, name string, edit func(credenti
 			return err
 		}
 	}
-}
-
-// dummySecret caches the secret of a log from which the salts of users that do not exist are
-// made, see pretended.
-type dummySecret struct {
-	sync.Mutex
-	secret []byte // nil until it was read. It does not change afterwards
-}
-
-// secret returns the secret of the log, and writes a random one if there is none. Callers must
-// not change it.
-func (s *Server) secret(ctx context.Context) ([]byte, error) {
-	s.dummySecret.Lock()
-	defer s.dummySecret.Unlock()
-	for s.dummySecret.secret == nil {
-		rec, err := s.log.Get(ctx, UserSpace, secretKey)
-		if err == nil {
-			s.dummySecret.secret = rec.Value
-			break
-		}
-		if !errors.Is(err, mainstem.ErrNotFound) {
-			return nil, err
-		}
-		secret := make([]byte, secretSize)
-		_, _ = rand.Read(secret) // it never fails
-		b := mainstem.NewBatch()
-		b.Ensure(UserSpace, userPolicy)
-		b.IfAbsent(UserSpace, secretKey)
-		b.Put(UserSpace, secretKey, secret)
-		if _, err := s.log.Commit(ctx, b); err != nil && !errors.Is(err, mainstem.ErrConflict) {
-			return nil, err
-		}
-	}
-	return s.dummySecret.secret, nil
 }
