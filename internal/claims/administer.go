@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -40,6 +41,10 @@ func (s *Subscription) ParkedAfter(ctx context.Context, after mainstem.Position)
 // Retry makes parked events wait again: those at positions, or all if none is given, as long as the
 // buffer has space. Their attempts are counted from 0 again. It returns their number, and left if
 // parked events remain for lack of space.
+//
+// After a Reset to an earlier position, an event may be parked that has an entry, or that fill will
+// still read. Retry adds no second entry for it: the event is only not parked any more. An event
+// after Read that the Config does not select any more stays parked.
 func (s *Subscription) Retry(ctx context.Context, positions ...mainstem.Position) (n int, left bool, err error) {
 	_, err = s.Change(ctx, func(b *mainstem.Batch, state *State) error {
 		n, left = 0, false
@@ -48,18 +53,42 @@ func (s *Subscription) Retry(ctx context.Context, positions ...mainstem.Position
 			if err != nil {
 				return err
 			}
-			if len(state.Entries)+len(back) >= state.Config.Buffer {
+			if len(state.Entries)+n >= state.Config.Buffer {
 				left = true
 				break
 			}
-			back = append(back, Entry{Position: p.Position, Stream: p.Stream, Version: p.Version, Attempt: p.Attempts, Before: p.Attempts})
+			_, waits := state.find(p.Position)
+			if p.Position > state.Read {
+				if waits, err = s.reads(ctx, state, &p); err != nil {
+					return err
+				}
+				if !waits {
+					continue
+				}
+			}
+			if !waits {
+				back = append(back, Entry{Position: p.Position, Stream: p.Stream, Version: p.Version, Attempt: p.Attempts, Before: p.Attempts})
+			}
 			b.Delete(s.parked(), s.parkedKey(p.Position))
+			n++
 		}
-		n = len(back)
 		state.PutBack(back)
 		return nil
 	})
 	return n, left, err
+}
+
+// reads reports whether fill will read a parked event that is after Read.
+func (s *Subscription) reads(ctx context.Context, state *State, p *Parked) (bool, error) {
+	f := state.Config.Filter
+	if len(f.Streams) > 0 && !slices.Contains(f.Streams, p.Stream) {
+		return false, nil
+	}
+	f.Streams = []string{p.Stream} // so that the feed reads no other stream
+	for r, err := range s.store.Feed(ctx, &event.FeedOptions{After: p.Position - 1, Limit: 1, Filter: f}) {
+		return err == nil && r.Position == p.Position, err
+	}
+	return false, nil
 }
 
 // maxDropped is the largest number of parked events that are removed in one commit.
@@ -163,7 +192,8 @@ func (s *Subscription) Delete(ctx context.Context) error {
 }
 
 // Reset makes the subscription begin after a position. Tokens of earlier claims become stale, and a
-// stopped subscription continues. Parked events stay parked.
+// stopped subscription continues. Parked events stay parked; those after the position are given to
+// consumers all the same.
 func (s *Subscription) Reset(ctx context.Context, after mainstem.Position) error {
 	_, err := s.Change(ctx, func(_ *mainstem.Batch, state *State) error {
 		state.Epoch++

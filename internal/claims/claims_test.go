@@ -164,6 +164,94 @@ func TestResetBeginsAnew(t *testing.T) {
 	})
 }
 
+// park claims all events and parks the one at a position.
+func park(t *testing.T, s *claims.Subscription, at mainstem.Position) {
+	t.Helper()
+	out, err := s.Claim(t.Context(), "a", 100, 0)
+	must(t, err)
+	i := slices.IndexFunc(out, func(c claims.Claimed) bool { return c.Position == at })
+	if i < 0 {
+		t.Fatalf("claimed %v, without position %d", out, at)
+	}
+	_, err = s.Change(t.Context(), func(b *mainstem.Batch, state *claims.State) error {
+		ended, _ := state.Resolve([]claims.Token{out[i].Token})
+		s.Park(b, ended, "a test", time.Now())
+		return nil
+	})
+	must(t, err)
+	wantPositions(t, "parked", parked(t, s), []mainstem.Position{at})
+}
+
+// claimAndAck claims all events, expects their positions, and confirms them, so that no event is
+// left.
+func claimAndAck(t *testing.T, s *claims.Subscription, want []mainstem.Position) {
+	t.Helper()
+	out, err := s.Claim(t.Context(), "a", 100, 0)
+	must(t, err)
+	var got []mainstem.Position
+	var tokens []claims.Token
+	for i := range out {
+		got, tokens = append(got, out[i].Position), append(tokens, out[i].Token)
+	}
+	wantPositions(t, "claimed", got, want)
+	state, err := s.Change(t.Context(), func(_ *mainstem.Batch, state *claims.State) error {
+		if ended, stale := state.Resolve(tokens); len(ended) != len(tokens) {
+			t.Errorf("%d of %d claims were confirmed; stale are %v", len(ended), len(tokens), stale)
+		}
+		return nil
+	})
+	if must(t, err); len(state.Entries) > 0 {
+		t.Errorf("the entries %+v are left", state.Entries)
+	}
+	wantPositions(t, "claimed afterwards", claim(t, s, 100), nil)
+}
+
+// After a reset, the events after the position are read again. One of them that is parked and
+// retried is claimed once.
+func TestRetryAfterAReset(t *testing.T) {
+	t.Run("before it is read", func(t *testing.T) {
+		each(t, 4, func(t *testing.T, s *claims.Subscription, at []mainstem.Position) {
+			park(t, s, at[2])
+			must(t, s.Reset(t.Context(), at[0]))
+			if n, left, err := s.Retry(t.Context()); err != nil || n != 1 || left {
+				t.Errorf("retried %d, %v, %v", n, left, err)
+			}
+			wantPositions(t, "parked", parked(t, s), nil)
+			claimAndAck(t, s, at[1:])
+		})
+	})
+	t.Run("after it is read", func(t *testing.T) {
+		each(t, 4, func(t *testing.T, s *claims.Subscription, at []mainstem.Position) {
+			park(t, s, at[2])
+			must(t, s.Reset(t.Context(), at[1]))
+			if next, err := s.Next(t.Context()); err != nil || next.Position != at[2] {
+				t.Errorf("the next is %+v, %v", next, err)
+			}
+			wantPositions(t, "claimed", claim(t, s, 1), at[2:3])
+			if n, left, err := s.Retry(t.Context(), at[2]); err != nil || n != 1 || left {
+				t.Errorf("retried %d, %v, %v", n, left, err)
+			}
+			wantPositions(t, "parked", parked(t, s), nil)
+			wantPositions(t, "claimed", claim(t, s, 100), at[3:])
+		})
+	})
+	t.Run("not selected any more", func(t *testing.T) {
+		each(t, 4, func(t *testing.T, s *claims.Subscription, at []mainstem.Position) {
+			park(t, s, at[2])
+			must(t, s.Put(t.Context(), claims.Config{Filter: event.Filter{Streams: []string{"order-1", "order-3"}}, Strategy: claims.RoundRobin, Timeout: time.Minute, Buffer: 4}))
+			must(t, s.Reset(t.Context(), at[0]))
+			if n, left, err := s.Retry(t.Context()); err != nil || n != 0 || left {
+				t.Errorf("retried %d, %v, %v", n, left, err)
+			}
+			claimAndAck(t, s, []mainstem.Position{at[1], at[3]})
+			if n, left, err := s.Retry(t.Context()); err != nil || n != 1 || left {
+				t.Errorf("retried %d after all was read, %v, %v", n, left, err)
+			}
+			claimAndAck(t, s, at[2:3])
+		})
+	})
+}
+
 func TestNamesAndDeletion(t *testing.T) {
 	each(t, 1, func(t *testing.T, s *claims.Subscription, at []mainstem.Position) {
 		names := func() (got []string) {

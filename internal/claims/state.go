@@ -22,9 +22,8 @@ import (
 //	nack retry, or no answer within the message timeout
 //
 // Invariant: of the events up to Read that the subscription selects, those without an entry are
-// done or parked; the events after Read have no entries. So the state is one position and at most
-// Buffer entries, whatever the size of the store. There is one exception: after a Reset to an
-// earlier position, Retry may add entries of parked events after Read.
+// done or parked; the events after Read have no entries, and no event has two. So the state is one
+// position and at most Buffer entries, whatever the size of the store.
 type State struct {
 	Epoch   uint64            `json:"epoch"` // increased by each reset: tokens of an older epoch are stale
 	Config  Config            `json:"config"`
@@ -193,9 +192,7 @@ func hashOf(text string) uint64 {
 func (s *State) Resolve(tokens []Token) (ended []Entry, stale []Token) {
 	drop := map[mainstem.Position]bool{}
 	for _, t := range tokens {
-		i, found := slices.BinarySearchFunc(s.Entries, t.Position, func(e Entry, p mainstem.Position) int {
-			return compare(e.Position, p)
-		})
+		i, found := s.find(t.Position)
 		switch {
 		case t.Epoch != s.Epoch || t.Position > s.Read && !found:
 			stale = append(stale, t)
@@ -212,6 +209,13 @@ func (s *State) Resolve(tokens []Token) (ended []Entry, stale []Token) {
 	}
 	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return drop[e.Position] })
 	return ended, nil
+}
+
+// find returns the index of the entry at a position, and whether there is one.
+func (s *State) find(at mainstem.Position) (int, bool) {
+	return slices.BinarySearchFunc(s.Entries, at, func(e Entry, p mainstem.Position) int {
+		return compare(e.Position, p)
+	})
 }
 
 func compare(a, b mainstem.Position) int {
