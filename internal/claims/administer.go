@@ -171,24 +171,51 @@ func (s *Subscription) Put(ctx context.Context, c Config) error {
 	return err
 }
 
-// Delete removes the subscription and its parked events in one commit. An event that another
-// process parks between the read of the parked events and the commit is not removed. Delete is
-// NotFound if the subscription does not exist.
+// Delete removes the subscription and its parked events, in commits of up to 1,000 of them. The last
+// commit removes the subscription, on condition that it has not changed since the parked events were
+// read: so none is left. After an error, some parked events may be removed. Delete is NotFound if
+// the subscription does not exist.
 func (s *Subscription) Delete(ctx context.Context) error {
+	for n := 1; ; {
+		last, err := s.deleteStep(ctx)
+		switch {
+		case errors.Is(err, mainstem.ErrConflict):
+			if err := wait(ctx, n); err != nil {
+				return err
+			}
+			n++
+		case last || err != nil:
+			return err
+		}
+	}
+}
+
+// deleteStep is one commit of Delete. It reports whether it was the last one.
+func (s *Subscription) deleteStep(ctx context.Context) (bool, error) {
+	rec, err := s.log.Get(ctx, s.claims(), []byte(s.name))
+	if errors.Is(err, mainstem.ErrNotFound) {
+		return false, s.notFound()
+	}
+	if err != nil {
+		return false, err
+	}
 	b := mainstem.NewBatch()
-	b.IfExists(s.claims(), []byte(s.name))
-	b.Delete(s.claims(), []byte(s.name))
+	b.IfVersion(s.claims(), rec.Key, rec.Version)
+	last := true
 	for p, err := range s.Parked(ctx) {
 		if err != nil {
-			return err
+			return false, err
+		}
+		if last = b.Len() < maxDropped; !last {
+			break
 		}
 		b.Delete(s.parked(), s.parkedKey(p.Position))
 	}
-	_, err := s.log.Commit(ctx, b)
-	if errors.Is(err, mainstem.ErrConflict) || errors.Is(err, mainstem.ErrNotFound) {
-		return s.notFound()
+	if last {
+		b.Delete(s.claims(), rec.Key)
 	}
-	return err
+	_, err = s.log.Commit(ctx, b)
+	return last, err
 }
 
 // Reset makes the subscription begin after a position. Tokens of earlier claims become stale, and a

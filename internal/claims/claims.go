@@ -184,10 +184,18 @@ func (s *Subscription) Change(ctx context.Context, edit func(b *mainstem.Batch, 
 		if !errors.Is(err, mainstem.ErrConflict) {
 			return state, err
 		}
-		if !contention.Wait(ctx, n) {
-			return nil, mainstem.Ended(ctx, "subscription", time.Time{}, "other consumers").WithOutcome(mainstem.NotWritten)
+		if err := wait(ctx, n); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// wait waits after conflict n, until ctx ends.
+func wait(ctx context.Context, n int) error {
+	if !contention.Wait(ctx, n) {
+		return mainstem.Ended(ctx, "subscription", time.Time{}, "other consumers").WithOutcome(mainstem.NotWritten)
+	}
+	return nil
 }
 
 // unanswered is the reason of events that are parked because their deadlines have passed.
