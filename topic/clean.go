@@ -2,6 +2,7 @@ package topic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mainstemdev/mainstem"
@@ -17,7 +18,12 @@ import (
 // horizon of its batch, now plus delete.retention.ms, so that consumers have this time to read it.
 // A pass at or after the horizon removes it. No older record of the key can then reappear: the pass
 // that set the horizon had the tombstone's offset in its map, and had removed all older records of
-// the key before it came to the tombstone, but for batches that it could not rewrite (unreadable).
+// the key before it came to the tombstone, but for batches that it could not decode (unreadable).
+//
+// A pass may be unable to rewrite a batch: what is left of it would be too large. If the batch has
+// an older record of a tombstone's key (stuck), the pass sets no horizon, and nor does a later one,
+// since the tombstone is not in the dirty range any more. So the tombstone stays until a newer
+// record of the key supersedes it.
 type cleaning struct {
 	dirt
 	keys      *offsetMap
@@ -25,7 +31,8 @@ type cleaning struct {
 	retention int64 // delete.retention.ms
 	largest   int   // bytes of a batch, as stored, above which it may not grow
 
-	earliest int64 // ms since 1970: the earliest delete horizon found or set, or noHorizon
+	earliest int64           // ms since 1970: the earliest delete horizon found or set, or noHorizon
+	stuck    map[string]bool // keys of superseded records in batches that could not be rewritten; nil if none
 	rewrite  recordbatch.Rewriter
 }
 
@@ -125,7 +132,7 @@ func (p *partitionState) cleanExtent(ctx context.Context, c *cleaning, b *mainst
 			return e, p.corrupt(&rec, err)
 		}
 		if base < c.limit {
-			v, err := c.verdict(rec.Value, &h, base)
+			v, err := c.verdict(rec.Value, &h, base, int64(rec.Version))
 			switch {
 			case unpack.NoRoom(err):
 				return e, err
@@ -152,9 +159,9 @@ type verdict struct {
 	header recordbatch.Batch // of batch
 }
 
-// verdict returns the verdict for the batch data at offset base, with header h. It decodes the
-// batch twice if records are to be removed: once to count, once to rewrite.
-func (c *cleaning) verdict(data []byte, h *recordbatch.Batch, base int64) (verdict, error) {
+// verdict returns the verdict for the batch data of the offsets base up to next-1, with header h. It
+// decodes the batch twice if records are to be removed: once to count, once to rewrite.
+func (c *cleaning) verdict(data []byte, h *recordbatch.Batch, base, next int64) (verdict, error) {
 	if h.Control() {
 		return verdict{}, nil
 	}
@@ -165,7 +172,7 @@ func (c *cleaning) verdict(data []byte, h *recordbatch.Batch, base int64) (verdi
 	keep := func(r recordbatch.Record) bool {
 		return r.Key != nil && c.keys.newest(r.Key) <= r.Offset && (r.Value != nil || !has || c.now < horizon)
 	}
-	gone, tombstones := 0, 0
+	gone, tombstones, stuck := 0, 0, false
 	for r, err := range c.rewrite.Records(data, base) {
 		switch {
 		case err != nil:
@@ -174,19 +181,31 @@ func (c *cleaning) verdict(data []byte, h *recordbatch.Batch, base int64) (verdi
 			gone++
 		case r.Value == nil:
 			tombstones++
+			stuck = stuck || c.stuck[string(r.Key)]
 		}
 	}
 	set := int64(-1)
-	if tombstones > 0 {
-		if !has {
-			horizon = c.now + c.retention
-			set = horizon
-		}
+	switch {
+	case tombstones == 0:
+	case has:
 		c.earliest = min(c.earliest, horizon)
+	case next > c.from && !stuck: // it is dirty
+		set = c.now + c.retention
+		c.earliest = min(c.earliest, set)
 	}
 	if gone == 0 && set < 0 {
 		return verdict{}, nil
 	}
+	v, err := c.replace(data, base, set, keep)
+	if err != nil && !unpack.NoRoom(err) {
+		err = errors.Join(err, c.stick(data, base))
+	}
+	return v, err
+}
+
+// replace returns the verdict for a batch of which only the records for which keep returns true
+// stay, and which gets the delete horizon set if that is 0 or more.
+func (c *cleaning) replace(data []byte, base, set int64, keep func(recordbatch.Record) bool) (verdict, error) {
 	w, err := c.rewrite.Rewrite(data, base, set, keep)
 	if err != nil || w.Kept == 0 {
 		return verdict{remove: err == nil}, err
@@ -196,4 +215,20 @@ func (c *cleaning) verdict(data []byte, h *recordbatch.Batch, base int64) (verdi
 	}
 	after, err := recordbatch.Parse(w.Batch)
 	return verdict{batch: w.Batch, header: after}, err
+}
+
+// stick adds to stuck the keys of the superseded records of a batch that cannot be rewritten.
+func (c *cleaning) stick(data []byte, base int64) error {
+	for r, err := range c.rewrite.Records(data, base) {
+		if err != nil {
+			return err
+		}
+		if r.Key != nil && c.keys.newest(r.Key) > r.Offset {
+			if c.stuck == nil {
+				c.stuck = map[string]bool{}
+			}
+			c.stuck[string(r.Key)] = true
+		}
+	}
+	return nil
 }
