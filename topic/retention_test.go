@@ -137,3 +137,38 @@ func TestUpkeepByTwo(t *testing.T) {
 		t.Errorf("%d records are left of 7 keys: %v", len(got), got)
 	}
 }
+
+// Retention by size counts the bytes that are left after another catalog has compacted the
+// partition.
+func TestRetentionAfterACompactionByAnother(t *testing.T) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		c := open(t, log, nil)
+		c.extents = extentLimits{bytes: 300, batches: 10}
+		tp := create(t, c, "x", Spec{Config: Config{CleanupPolicy: "compact,delete", RetentionMs: "-1", MinDirtyRatio: "1"}})
+		mustAppend(t, tp, 0, batch(0, rec{key: "first", value: "v"}))
+		for range 20 {
+			mustAppend(t, tp, 0, batch(0, rec{key: "k", value: strings.Repeat("v", 100)}))
+		}
+		if err := c.Upkeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other := open(t, log, nil)
+		same, err := other.Topic(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustCompact(t, same)
+		if err := other.SetConfig(t.Context(), "x", RetentionBytes, "1000"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Upkeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := compacted(t, tp); len(got) != 3 || got[0] != "0 first=v" {
+			t.Errorf("the partition holds %v, want the first record and the newest two", got)
+		}
+		if start, err := tp.Start(t.Context(), 0); start != 0 || err != nil {
+			t.Errorf("start %d, %v; want 0", start, err)
+		}
+	})
+}

@@ -173,13 +173,26 @@ func (p *partitionState) summarize(ctx context.Context, base, next int64) (exten
 }
 
 // retain removes the batches that retention.ms and retention.bytes do not keep at time now, in
-// milliseconds since 1970.
+// milliseconds since 1970. If another process has compacted the partition since the index was
+// loaded, the index counts too many bytes: then the first commit fails with Conflict, and the new
+// start is determined again.
 func (p *partitionState) retain(ctx context.Context, s *settings, now int64) error {
-	start, err := p.expiredTo(ctx, s, now)
+	const durability = mainstem.OS // records that a power cut brings back expire again
+	err := retry(func() error {
+		start, err := p.expiredTo(ctx, s, now)
+		if err != nil {
+			return err
+		}
+		if err := p.catchUp(ctx, start); err != nil {
+			return err
+		}
+		_, err = p.trimStep(ctx, start, durability)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	return p.setStart(ctx, start, mainstem.OS) // records that a power cut brings back expire again
+	return p.setStart(ctx, 0, durability) // removes the rest
 }
 
 // expiredTo returns the offset at which the partition should start. It skips batches from the front
