@@ -29,6 +29,8 @@ import (
 //
 // Invariant: while the session is not over, each lease that Acquire has returned is in leases,
 // releasing or unreleased until its entry is deleted.
+//
+// Invariant: a session that is over stays over.
 type Session struct {
 	epoch uint64
 	done  chan struct{} // closed when it is over
@@ -76,13 +78,13 @@ func newSession(epoch uint64, sent time.Time, ttl time.Duration) *Session {
 	return s
 }
 
-// renewed records the success of a renewal that was sent at sent. After end it changes only
-// expires.
+// renewed records the success of a renewal that was sent at sent. If the session is over, it changes
+// only expires: the answer may be handled when until has passed and expire has not run yet.
 func (s *Session) renewed(sent time.Time, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expires = sent.Add(ttl)
-	if !s.until.IsZero() {
+	if time.Now().Before(s.until) {
 		s.until = sent.Add(ttl - ttl/4)
 		s.timer.Reset(time.Until(s.until))
 	}
