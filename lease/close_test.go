@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,28 @@ func TestWhoClosesIsGoneAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			leave(t, a)
+			for _, key := range []string{"member/a", "beat/a", "lease/k"} {
+				if _, err := log.Get(t.Context(), a.Space(), []byte(key)); !errors.Is(err, mainstem.ErrNotFound) {
+					t.Fatalf("%s after Close: %v, want NotFound", key, err)
+				}
+			}
+		}
+	})
+}
+
+// Of two concurrent calls of Close, one removes the member, whichever goes on first after the
+// goroutines of the keeper have ended.
+func TestCloseTwiceAtTheSameTime(t *testing.T) {
+	virtual(t, func(t *testing.T, log mainstem.Log) {
+		for start := range uint64(500) {
+			a := join(t, log, "a", start)
+			if _, err := a.Acquire(t.Context(), "k", ""); err != nil {
+				t.Fatal(err)
+			}
+			var both sync.WaitGroup
+			both.Go(func() { leave(t, a) })
+			both.Go(func() { leave(t, a) })
+			both.Wait()
 			for _, key := range []string{"member/a", "beat/a", "lease/k"} {
 				if _, err := log.Get(t.Context(), a.Space(), []byte(key)); !errors.Is(err, mainstem.ErrNotFound) {
 					t.Fatalf("%s after Close: %v, want NotFound", key, err)

@@ -138,9 +138,12 @@ func (k *Keeper) Close(ctx context.Context) error {
 		s.end()
 	}
 	k.done.Wait()
+	if again {
+		return nil // the first call removes the session, which it may not have read yet
+	}
 	s := k.session()
 	k.install(nil)
-	if s == nil || again {
+	if s == nil {
 		return nil
 	}
 	return k.leave(ctx, s)
