@@ -154,21 +154,25 @@ func Names(ctx context.Context, store *event.Store) iter.Seq2[string, error] {
 }
 
 // Put creates the subscription, or replaces its [Config]. In the second case claims and position
-// are kept, From has no effect, and a stopped subscription continues. If another process creates it
-// at the same time, its Config may remain.
+// are kept, From has no effect, and a stopped subscription continues. Of concurrent calls, the last
+// one replaces the Config of the others.
 func (s *Subscription) Put(ctx context.Context, c Config) error {
-	_, err := s.Change(ctx, func(_ *mainstem.Batch, state *State) error {
-		state.Config, state.Stopped = c, ""
-		return nil
-	})
-	if !errors.Is(err, mainstem.ErrNotFound) {
-		return err
+	for n := 1; ; n++ {
+		_, err := s.Change(ctx, func(_ *mainstem.Batch, state *State) error {
+			state.Config, state.Stopped = c, ""
+			return nil
+		})
+		if !errors.Is(err, mainstem.ErrNotFound) {
+			return err
+		}
+		err = s.save(ctx, mainstem.NewBatch(), &State{Epoch: uint64(time.Now().UnixNano()), Config: c, Read: c.From}, 0)
+		if !errors.Is(err, mainstem.ErrConflict) {
+			return err
+		}
+		if err := wait(ctx, n); err != nil { // another process has created it meanwhile
+			return err
+		}
 	}
-	err = s.save(ctx, mainstem.NewBatch(), &State{Epoch: uint64(time.Now().UnixNano()), Config: c, Read: c.From}, 0)
-	if errors.Is(err, mainstem.ErrConflict) {
-		err = nil // another process has created it meanwhile
-	}
-	return err
 }
 
 // Delete removes the subscription and its parked events, in commits of up to 1,000 of them. The last

@@ -76,3 +76,15 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	must(t, s.Put(t.Context(), config))
 	wantPositions(t, "parked", parked(t, s), nil)
 }
+
+// Of two processes that create a subscription at the same time, the later one replaces the Config.
+func TestPutAtTheSameTime(t *testing.T) {
+	log, s := openOn(t, 1100)
+	log.between = func() {
+		must(t, s.Put(t.Context(), claims.Config{Strategy: claims.Single, Timeout: time.Minute, Buffer: 1}))
+	}
+	must(t, s.Put(t.Context(), claims.Config{Strategy: claims.RoundRobin, Timeout: time.Minute, Buffer: 4}))
+	if in, err := s.Info(t.Context()); err != nil || in.Config.Strategy != claims.RoundRobin || in.Config.Buffer != 4 {
+		t.Errorf("the subscription has the config %+v, %v", in.Config, err)
+	}
+}
