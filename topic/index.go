@@ -36,7 +36,8 @@ const extendBytes = 16 << 20
 //
 // The index in memory may be ahead of the stored one: an extent with saved false is stored later.
 // If another process has removed or rewritten batches, the next commit fails with Conflict, and
-// the index is loaded again. Until then the extents may count batches that are gone.
+// the index is loaded again. Until then the extents may count batches that are gone. Lookups and
+// size call refresh first, since a catalog without upkeep has no such commits.
 //
 // Invariant: extents are contiguous. Each begins at the offset at which the one before it ends.
 // Invariant: each commit that changes a partition's keys in the index space also replaces its state
@@ -177,6 +178,23 @@ func (p *partitionState) loadIndexLocked(ctx context.Context) error {
 	return nil
 }
 
+// refresh drops the index if another process has changed the stored one since it was loaded.
+func (p *partitionState) refresh(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.index.loaded {
+		return nil
+	}
+	rec, err := p.t.c.log.Get(ctx, IndexSpace, stateKey(p.t.id, p.num))
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		return err
+	}
+	if rec.Version != p.index.version { // both are 0 if nothing is stored
+		p.index = index{}
+	}
+	return nil
+}
+
 // load adds a record of the index space. prefix is the length of a state's key.
 func (ix *index) load(rec *mainstem.Record, prefix int) (err error) {
 	if len(rec.Key) == prefix {
@@ -255,6 +273,9 @@ func (p *partitionState) wholeStep(ctx context.Context, f func(*index)) (bool, e
 
 // size returns the bytes of the partition's batches, as stored.
 func (p *partitionState) size(ctx context.Context) (n int64, err error) {
+	if err := p.refresh(ctx); err != nil {
+		return 0, err
+	}
 	err = p.whole(ctx, func(ix *index) { n = ix.bytes() })
 	return n, err
 }

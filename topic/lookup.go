@@ -23,6 +23,9 @@ func (t *Topic) OffsetForTime(ctx context.Context, num int32, at time.Time) (par
 	if at.After(time.UnixMilli(ms)) {
 		ms++ // timestamps are whole milliseconds
 	}
+	if err := p.refresh(ctx); err != nil {
+		return partition.Found{}, false, err
+	}
 	return p.firstAt(ctx, max(ms, 0))
 }
 
@@ -109,14 +112,73 @@ func (t *Topic) MaxTimestamp(ctx context.Context, num int32) (partition.Found, b
 	if err != nil {
 		return partition.Found{}, false, err
 	}
-	newest := int64(recordbatch.NoTimestamp)
-	err = p.whole(ctx, func(ix *index) {
-		for _, e := range ix.extents[ix.find(ix.state.start):] {
-			newest = max(newest, e.stamp)
-		}
-	})
-	if err != nil || newest == recordbatch.NoTimestamp {
+	if err := p.refresh(ctx); err != nil {
 		return partition.Found{}, false, err
 	}
-	return p.firstAt(ctx, newest)
+	return p.firstNewest(ctx)
+}
+
+// firstNewest returns the first record that has the newest timestamp. It searches the first extent
+// that should have it. If the record is not there, it corrects the extent and begins again.
+func (p *partitionState) firstNewest(ctx context.Context) (partition.Found, bool, error) {
+	for {
+		at, from := newExtent(0, 0), int64(0)
+		err := p.whole(ctx, func(ix *index) {
+			from = ix.state.start
+			for _, e := range ix.extents[ix.find(from):] {
+				if e.stamp > at.stamp {
+					at = e
+				}
+			}
+		})
+		if err != nil || at.stamp == recordbatch.NoTimestamp {
+			return partition.Found{}, false, err
+		}
+		f, ok, err := p.firstIn(ctx, max(from, at.base), at.next, at.stamp)
+		if ok || err != nil {
+			return f, ok, err
+		}
+		if err := p.restamp(ctx, at.base); err != nil {
+			return partition.Found{}, false, err
+		}
+	}
+}
+
+// restamp determines the newest timestamp of the extent that begins at base from its records. It
+// may be older than in the index: a batch was removed since, the record is below the start, or a
+// producer has sent a batch with a header that is newer than its records.
+func (p *partitionState) restamp(ctx context.Context, base int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.loadIndexLocked(ctx); err != nil {
+		return err
+	}
+	i := p.index.find(base)
+	if i == len(p.index.extents) || p.index.extents[i].base != base {
+		return nil // replaced meanwhile
+	}
+	e := p.index.extents[i]
+	e.stamp, e.stamped, e.saved = recordbatch.NoTimestamp, 0, false
+	from := max(base, p.index.state.start)
+	for rec, err := range p.batches(ctx, from) {
+		if err != nil {
+			return p.t.seen(err)
+		}
+		first := int64(rec.First()) - 1
+		if first >= e.next {
+			break
+		}
+		h, err := recordbatch.Parse(rec.Value)
+		if err != nil {
+			return p.corrupt(&rec, err)
+		}
+		if h.MaxTimestamp <= e.stamp {
+			continue
+		}
+		if stamp := p.t.c.newestFrom(rec.Value, first, from, h.MaxTimestamp); stamp > e.stamp {
+			e.stamp, e.stamped = stamp, first
+		}
+	}
+	p.index.extents[i] = e
+	return nil
 }
