@@ -101,14 +101,15 @@ func (c *Catalog) Delete(ctx context.Context, name string) error {
 	}
 	err = c.log.DropSpace(ctx, t.space)
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		c.setSwept(false) // the topic may be deleted all the same
 		return err
 	}
 	c.forget(t)
 	if err != nil {
 		return notFound("delete topic", name)
 	}
-	// If this fails, the first upkeep of the next catalog removes the rest of the index.
 	if err := c.dropIndex(ctx, t.id); err != nil {
+		c.setSwept(false) // the next upkeep removes the rest
 		c.o.Logger.Warn("removing the index of a deleted topic", "topic", name, "error", err)
 	}
 	return nil

@@ -121,7 +121,7 @@ type Catalog struct {
 		sync.Mutex
 		topics map[string]*Topic // handles by name; may miss topics, and have some that were deleted
 		closed bool              // set before ctx ends; then topics is empty
-		swept  bool              // the first upkeep has removed the index of deleted topics
+		swept  bool              // upkeep has removed the index of deleted topics, or does so now
 	}
 }
 

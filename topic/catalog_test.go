@@ -312,6 +312,35 @@ func TestIndexOfDeletedTopics(t *testing.T) {
 	})
 }
 
+// If Delete cannot remove the index of the topic, the next upkeep does, also if the one before it
+// has removed the index of deleted topics.
+func TestIndexThatDeleteHasLeft(t *testing.T) {
+	log := &failing{Log: testengines.Memory(t)}
+	c := open(t, log, nil)
+	mustAppend(t, create(t, c, "x", Spec{}), 0, batch(0, rec{value: "v"}))
+	indexed := func() int {
+		t.Helper()
+		ids, err := c.indexedIDs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ids)
+	}
+	if err := c.Upkeep(t.Context()); err != nil || indexed() != 1 {
+		t.Fatalf("%d topics in the index, %v", indexed(), err)
+	}
+	log.n = 1
+	if err := c.Delete(t.Context(), "x"); err != nil || indexed() != 1 || log.n != 0 {
+		t.Fatalf("%d topics in the index after a Delete that cannot remove it, %v", indexed(), err)
+	}
+	for _, failures := range []int{1, 0} {
+		log.n = failures
+		if err := c.Upkeep(t.Context()); (err != nil) != (failures > 0) || indexed() != failures {
+			t.Errorf("%d topics in the index after upkeep with %d failed commits, %v", indexed(), failures, err)
+		}
+	}
+}
+
 func TestClosed(t *testing.T) {
 	log := testengines.Memory(t)
 	c := open(t, log, &Options{Every: 1})

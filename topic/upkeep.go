@@ -97,14 +97,29 @@ func (p *partitionState) upkeep(ctx context.Context, grown bool) error {
 
 // sweep removes the index of topics that do not exist any more: the process ended, or the log
 // failed, between the deletion of the topic and that of its index. It does so once for each
-// catalog.
+// catalog, and again after a Delete that may have left an index.
 func (c *Catalog) sweep(ctx context.Context) error {
-	c.mu.Lock()
-	swept := c.mu.swept
-	c.mu.Unlock()
-	if swept {
+	if c.setSwept(true) {
 		return nil
 	}
+	err := c.sweepIndex(ctx)
+	if err != nil {
+		c.setSwept(false)
+	}
+	return err
+}
+
+// setSwept sets whether the index of deleted topics was removed, and returns the value before. It
+// is set before the work, so that a Delete that fails meanwhile is not missed.
+func (c *Catalog) setSwept(swept bool) (before bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, c.mu.swept = c.mu.swept, swept
+	return before
+}
+
+// sweepIndex is the work of sweep.
+func (c *Catalog) sweepIndex(ctx context.Context) error {
 	indexed, err := c.indexedIDs(ctx)
 	if err != nil {
 		return err
@@ -127,9 +142,6 @@ func (c *Catalog) sweep(ctx context.Context) error {
 			}
 		}
 	}
-	c.mu.Lock()
-	c.mu.swept = true
-	c.mu.Unlock()
 	return nil
 }
 
