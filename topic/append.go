@@ -20,7 +20,7 @@ type Appended = partition.Appended
 func (t *Topic) Append(ctx context.Context, partition int32, batch []byte) (Appended, error) {
 	b := batches.Get().(*mainstem.Batch)
 	defer putBatch(b)
-	slot, err := t.tryAppendTo(t.c.ctx, b, partition, batch)
+	slot, err := t.tryAppendTo(ctx, b, partition, batch)
 	if err != nil {
 		return Appended{}, err
 	}

@@ -113,6 +113,22 @@ func TestDecompressionDrawsFromTheBudget(t *testing.T) {
 	}
 }
 
+// The context of Append ends its wait for memory.
+func TestAppendWaitsUntilItsContextEnds(t *testing.T) {
+	memory := budget.New("decompression", 64<<20)
+	compacted := bombed(t, memory, recordbatch.Zstd)
+	full := memory.Hold()
+	full.Take(64 << 20)
+	defer full.Release()
+	err := starved(t, memory, func(ctx context.Context) error {
+		_, err := compacted.Append(ctx, 0, bomb(t, "k", recordbatch.Zstd))
+		return err
+	})
+	if !errors.Is(err, mainstem.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("appended without memory: %v, want Unavailable because the context was canceled", err)
+	}
+}
+
 // Consumers, too, reserve the memory of the batch whose records they yield from the budget.
 func TestConsumersDrawFromTheBudget(t *testing.T) {
 	memory := budget.New("decompression", bombSize+bombSize/2)
