@@ -287,6 +287,35 @@ func TestProducerBuffer(t *testing.T) {
 	})
 }
 
+// If the batches of one commit fail for different reasons, Flush returns the first error.
+func TestFlushReturnsTheFirstErrorOfACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := model.New(nil)
+		defer m.Close()
+		log := &slowLog{m, make(chan error)}
+		c, err := Open(log, &Options{Every: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		tp := create(t, c, "x", Spec{Partitions: 2, Config: Config{MaxMessageBytes: "500"}})
+		p := producer(t, tp, &ProducerOptions{Partitioner: ByPartition(), Durability: mainstem.Fsync})
+		p.Produce(t.Context(), Record{Value: []byte("v")}, nil)
+		synctest.Wait() // its commit is held back, so the next two share one
+		p.Produce(t.Context(), Record{Value: randomBytes(600)}, nil)
+		p.Produce(t.Context(), Record{Value: []byte("v"), Partition: 1}, nil)
+		log.gate <- nil
+		log.gate <- &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.NotWritten}
+		var why *recordbatch.Error
+		if err := p.Flush(t.Context()); !errors.As(err, &why) || why.Reason != recordbatch.TooLarge {
+			t.Errorf("flush: %v, want that the first record is too large", err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A record that is larger than the whole buffer is accepted when the buffer is empty.
 func TestProduceLargerThanBuffer(t *testing.T) {
 	c := open(t, testengines.Memory(t), nil)

@@ -106,7 +106,9 @@ func (p *Producer) send(drafts []*draft) {
 			failure = err
 		}
 		if failure != nil {
-			first = failure
+			if first == nil {
+				first = failure
+			}
 			d.fulfil(Appended{Partition: d.p.num}, failure)
 			continue
 		}
