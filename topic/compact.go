@@ -19,7 +19,8 @@ import (
 // be decoded. Offsets never change. Not compacted are the newest batch of a partition, batches from
 // the first one on that is younger than min.compaction.lag.ms, and batches from the first one on of
 // a transaction that is still open. Tombstones (records with a null value) are removed by a later
-// compaction, delete.retention.ms after the one that first found them.
+// compaction, delete.retention.ms after the one that first found them. A tombstone stays while an
+// older record of its key is in a batch that would grow beyond [Options.MaxMessage] without it.
 func (t *Topic) Compact(ctx context.Context) error {
 	const op = "compact"
 	if err := t.usable(op); err != nil {
