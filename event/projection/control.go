@@ -24,16 +24,17 @@ import (
 //
 //	(none)     partitions advance independently; while Next > 0 its tables are built beside
 //	Frozen     nothing is handled; the greatest checkpoint of all partitions becomes Upto
-//	Aligning   each partition, or with Next each partition of the new tables, ends at Upto
+//	Aligning   each partition, or with Next each partition of the new tables, ends at Upto; left out
+//	           if Upto would be 0
 //	(none)     one commit: new checkpoints at Upto, with the new number, the new tables or both
 //
 // A rebuild up to a position (To) needs no alignment, because its tables end at To. A rebuild in
 // place sets Rebuilding: nothing is handled, one engine removes the rows, and one commit sets the
 // checkpoints to From.
 //
-// Invariants: at most one of Rebuilding, Frozen and Aligning is set. Upto is 0 unless Aligning is
-// set. If Next is 0, so are NextVersion (except in a rebuild in place), To and Keep. Build and Next
-// are at most Builds, unless no rebuild was ever begun.
+// Invariants: at most one of Rebuilding, Frozen and Aligning is set. Upto is above 0 if Aligning is
+// set, else 0. If Next is 0, so are NextVersion (except in a rebuild in place), To and Keep. Build
+// and Next are at most Builds, unless no rebuild was ever begun.
 type control struct {
 	Version    int    `json:"version"`              // of the handlers that wrote the rows that are read
 	Paused     bool   `json:"paused,omitempty"`     // nothing is handled, except for tables that are being built

@@ -16,7 +16,7 @@ import (
 // engine, or the next that starts, makes the step.
 //
 //	Rebuilding              remove the rows, set the checkpoints to From
-//	Frozen                  align: find Upto
+//	Frozen                  align: find Upto; finish if it is 0
 //	Aligning                wait until Upto is handled, then finish
 //	Next, no NextVersion    choose the version of this engine's handlers
 //	Next, To set            wait until To is handled, then finish
@@ -89,7 +89,8 @@ func (g *generation) greatest(ctx context.Context, build int) (missing []string,
 
 // align sets Aligning, up to the greatest checkpoint. No checkpoint moves while the row is Frozen,
 // since commits depend on the row; so no partition is beyond that position. It also writes the
-// checkpoints that are missing.
+// checkpoints that are missing. If the position is 0 it finishes the change at once, because a set
+// that ends at 0 would have no end.
 func (g *generation) align(ctx context.Context) error {
 	// The target is fenced before the checkpoints are read, because it may be ahead of them.
 	handled, err := g.fence(ctx)
@@ -115,6 +116,12 @@ func (g *generation) align(ctx context.Context) error {
 			return err
 		}
 		upto = max(upto, built)
+	}
+	if upto == 0 { // no partition has handled anything, and none can while the row is Frozen
+		if g.ctl.Next > 0 && g.ctl.NextVersion != g.u.p.version {
+			return nil // an engine with the new tables finishes
+		}
+		return g.finish(ctx, 0)
 	}
 	return g.commit(ctx, b, func(c *control) { c.Frozen, c.Aligning, c.Upto = false, true, upto })
 }

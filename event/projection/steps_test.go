@@ -1,0 +1,110 @@
+package projection_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
+)
+
+// row is what the tests of this file read of a control row.
+type row struct {
+	Frozen   bool              `json:"frozen"`
+	Aligning bool              `json:"aligning"`
+	Upto     mainstem.Position `json:"upto"`
+}
+
+// rowLog is a log that keeps the control rows that were committed.
+type rowLog struct {
+	mainstem.Log
+	mu   sync.Mutex
+	rows []row
+}
+
+func (l *rowLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := l.Log.Commit(ctx, b)
+	if err != nil {
+		return r, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range b.Writes() {
+		if w.Space != controlSpace {
+			continue
+		}
+		var now row
+		if err := json.Unmarshal(w.Value, &now); err != nil {
+			return r, err
+		}
+		l.rows = append(l.rows, now)
+	}
+	return r, nil
+}
+
+// all returns the rows so far.
+func (l *rowLog) all() []row {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]row(nil), l.rows...)
+}
+
+// checkAligned checks that partitions, or tables, were exchanged, and that no set was to end at 0,
+// which means that it does not end: its commits would be undone by the end of the change.
+func (l *rowLog) checkAligned(t *testing.T) {
+	t.Helper()
+	frozen := false
+	for _, r := range l.all() {
+		frozen = frozen || r.Frozen
+		if r.Aligning && r.Upto == 0 {
+			t.Error("the row says Aligning, and has no position to align to")
+		}
+	}
+	if !frozen {
+		t.Error("the row was never Frozen")
+	}
+}
+
+// A change of partitions before anything was handled: every event takes effect once.
+func TestPartitionsChangeAtZero(t *testing.T) {
+	l := &rowLog{Log: testengines.Memory(t)}
+	f := newFixtureOn(t, l)
+	async := &projection.Async{Backoff: time.Millisecond}
+	e := f.start(nil, async, f.projection("totals", 1, nil))
+	f.inState(e, "totals", projection.Running)
+	e = f.start(nil, &projection.Async{Partitions: 3, Backoff: time.Millisecond}, f.projection("totals", 1, nil))
+	testkit.Eventually(t, "3 partitions", func() bool {
+		s, err := e.Status(t.Context(), "totals")
+		return err == nil && len(s.Partitions) == 3
+	})
+	f.waitFor(e, "totals", f.payMany(50))
+	f.check(1)
+	l.checkAligned(t)
+}
+
+// A blue/green rebuild before anything was handled, by a projection that is paused: every event
+// takes effect once.
+func TestRebuildBesideAtZero(t *testing.T) {
+	l := &rowLog{Log: testengines.Memory(t)}
+	f := newBesideOn(t, newFixtureOn(t, l))
+	e := f.start(nil, &projection.Async{Partitions: 2, Backoff: time.Millisecond}, f.projection(1, 1))
+	f.inState(e, "sums", projection.Running)
+	if err := e.Pause(t.Context(), "sums"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Rebuild(t.Context(), "sums", nil); err != nil {
+		t.Fatal(err)
+	}
+	last := f.payMany(50)
+	if err := e.Resume(t.Context(), "sums"); err != nil {
+		t.Fatal(err)
+	}
+	f.waitFor(e, "sums", last)
+	f.check(1)
+	l.checkAligned(t)
+}
