@@ -173,7 +173,9 @@ func (r *Repository[A]) update(ctx context.Context, id string, load func(context
 			if err := f(a); err != nil {
 				return event.Appended{}, &decisionError{err}
 			}
-			return r.Save(ctx, a)
+			done, err := r.Save(ctx, a)
+			a.root().metadata = event.Metadata{} // the cached aggregate is used by calls with other contexts
+			return done, err
 		},
 	})
 }

@@ -31,7 +31,7 @@ type Root struct {
 	snapshot mainstem.Version
 	// uncommitted are the events that were raised and not yet saved, oldest first.
 	uncommitted []any
-	// metadata was set by [Root.SetMetadata]; a save does not reset it.
+	// metadata was set by [Root.SetMetadata]; a save does not reset it, but Update and UpdateOrNew do.
 	metadata event.Metadata
 }
 
@@ -54,7 +54,8 @@ func (r *Root) Version() mainstem.Version { return r.version }
 func (r *Root) Uncommitted() []any { return slices.Clone(r.uncommitted) }
 
 // SetMetadata sets the metadata of the events that later saves append. Its empty fields are taken
-// from the context of the save; see [event.WithMetadata].
+// from the context of the save; see [event.WithMetadata]. If the function of [Repository.Update]
+// calls it, it holds for that call only, also with [Options.Cache].
 func (r *Root) SetMetadata(m event.Metadata) { r.metadata = m }
 
 // Clear completes a [Repository.SaveTo] after the commit of its batch: it removes the uncommitted
