@@ -1,8 +1,10 @@
 package aggregate_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
 )
@@ -32,4 +34,32 @@ func TestCacheKeepsNoMetadata(t *testing.T) {
 			t.Errorf("event %d is of user %q, want %q", i, got, want)
 		}
 	}
+}
+
+// An aggregate without events is not cached, so that Update does not find it.
+func TestCacheKeepsNothingNew(t *testing.T) {
+	f := newFixture(t)
+	r := f.accounts(t, &aggregate.Options{Cache: 1})
+	nothing := func(*Account) error { return nil }
+	refused := func() {
+		t.Helper()
+		if _, err := r.UpdateOrNew(t.Context(), "1", nothing); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Update(t.Context(), "1", deposit(1)); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("Update of an aggregate without events: %v, want NotFound", err)
+		}
+	}
+	refused()
+	if _, err := r.UpdateOrNew(t.Context(), "1", deposit(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Update(t.Context(), "1", deposit(1)); err != nil {
+		t.Errorf("Update after the first event: %v", err)
+	}
+	withBalance(t, r, "1", 2, 2)
+	if err := f.store.Delete(t.Context(), "account-1", event.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	refused()
 }

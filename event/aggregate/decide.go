@@ -20,6 +20,8 @@ type decision[T any] struct {
 	id   string
 	load func() (T, error)
 	save func(T) (event.Appended, error)
+	// keep reports whether a state that was loaded and saved may be cached.
+	keep func(event.Appended) bool
 }
 
 // decide makes a decision with optimistic concurrency:
@@ -66,14 +68,14 @@ func (d *decision[T]) onCached(c *cache[T]) (done event.Appended, final bool, er
 	return done, err != nil && !errors.As(err, &refused) && !isConflict(err), err
 }
 
-// onLoaded makes the decision on a loaded state, and caches the state afterwards.
+// onLoaded makes the decision on a loaded state, and caches the state afterwards if it may be kept.
 func (d *decision[T]) onLoaded(c *cache[T]) (event.Appended, error) {
 	v, err := d.load()
 	if err != nil {
 		return event.Appended{}, err
 	}
 	done, err := d.save(v)
-	if err == nil {
+	if err == nil && d.keep(done) {
 		c.put(d.id, v)
 	}
 	return done, err

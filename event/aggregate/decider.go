@@ -116,6 +116,7 @@ func (r *Deciders[S, C, E]) Handle(ctx context.Context, id string, cmd C) (event
 		id:   id,
 		load: func() (*decided[S], error) { return r.load(ctx, id, Point{}) },
 		save: func(d *decided[S]) (event.Appended, error) { return r.save(ctx, id, d, cmd) },
+		keep: func(event.Appended) bool { return true }, // a stream without events has a state too
 	})
 }
 

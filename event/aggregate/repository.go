@@ -14,7 +14,7 @@ type Repository[A Aggregate] struct {
 	streams
 	make  func(id string) A // returns a new aggregate without events
 	codec snapshotCodec     // of the aggregate's snapshots
-	cache cache[A]          // used by Update and UpdateOrNew only
+	cache cache[A]          // of aggregates with events; used by Update and UpdateOrNew only
 }
 
 // Open returns the repository of the aggregates of a category in store. make returns a new
@@ -157,18 +157,26 @@ func (r *Repository[A]) change(a A) *change {
 // times. So f may be called several times: it must have no other effect than on the aggregate, and
 // must not keep it. An error of f ends Update, and nothing is written.
 func (r *Repository[A]) Update(ctx context.Context, id string, f func(A) error) (event.Appended, error) {
-	return r.update(ctx, id, r.Load, f)
+	return r.update(ctx, id, false, f)
 }
 
 // UpdateOrNew is Update, but calls f with an aggregate without events if the stream has none.
 func (r *Repository[A]) UpdateOrNew(ctx context.Context, id string, f func(A) error) (event.Appended, error) {
-	return r.update(ctx, id, r.LoadOrNew, f)
+	return r.update(ctx, id, true, f)
 }
 
-func (r *Repository[A]) update(ctx context.Context, id string, load func(context.Context, string) (A, error), f func(A) error) (event.Appended, error) {
+// update is UpdateOrNew if orNew is true, else Update.
+func (r *Repository[A]) update(ctx context.Context, id string, orNew bool, f func(A) error) (event.Appended, error) {
+	events := false // whether the aggregate that was loaded last has events
 	return decide(ctx, &r.streams, &r.cache, decision[A]{
-		id:   id,
-		load: func() (A, error) { return load(ctx, id) },
+		id: id,
+		load: func() (a A, err error) {
+			if a, events, err = r.load(ctx, id, Point{}); orNew {
+				return a, err
+			}
+			return r.found(a, events, err)
+		},
+		keep: func(done event.Appended) bool { return events || done.First != 0 },
 		save: func(a A) (event.Appended, error) {
 			if err := f(a); err != nil {
 				return event.Appended{}, &decisionError{err}
