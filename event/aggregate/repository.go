@@ -113,9 +113,6 @@ func (r *Repository[A]) SaveTo(ctx context.Context, b *mainstem.Batch, a A) erro
 	}
 	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
 	_, err := r.addTo(ctx, b, c)
-	if err != nil {
-		b.Fail(err)
-	}
 	return err
 }
 
@@ -193,8 +190,9 @@ func (r *Repository[A]) update(ctx context.Context, id string, orNew bool, f fun
 // that condition alone. It returns the version of the aggregate after the commit.
 //
 // UpdateTo does not try again: after a conflict of the commit the caller builds a new batch. A
-// batch takes one decision for each aggregate; a second is Invalid. After an error b may hold a
-// part of the writes and must not be committed.
+// batch takes one decision for each aggregate; a second is Invalid. An error of the load or of f
+// leaves b as it was. Any other error, for example of an event or a snapshot that cannot be encoded,
+// also fails b: Commit returns it too.
 func (r *Repository[A]) UpdateTo(ctx context.Context, b *mainstem.Batch, id string, f func(A) error) (mainstem.Version, error) {
 	return r.updateTo(ctx, b, id, r.Load, f)
 }

@@ -20,8 +20,14 @@ type change struct {
 
 // addTo appends c as part of b: new event IDs, the events on condition of the version that was
 // loaded, the writes of the inline projections, and a snapshot if one is due. It returns the
-// version of the newest snapshot after the commit. After an error b may hold a part of that.
+// version of the newest snapshot after the commit. After an error b may hold a part of that, so
+// addTo fails b.
 func (s *streams) addTo(ctx context.Context, b *mainstem.Batch, c *change) (snapshot mainstem.Version, err error) {
+	defer func() {
+		if err != nil {
+			b.Fail(err)
+		}
+	}()
 	stream, err := s.check(c.id)
 	if err != nil {
 		return 0, err
