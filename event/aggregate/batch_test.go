@@ -79,3 +79,31 @@ func TestBatchAfterARefusal(t *testing.T) {
 		t.Error(fmt.Errorf("the batch has %d writes: %w", b.Len(), err))
 	}
 }
+
+// SaveTo writes a snapshot each time the interval is reached, and not with each save after it. A
+// snapshot whose batch was not committed is written by a later save.
+func TestSnapshotsOfSaveTo(t *testing.T) {
+	f := newFixture(t)
+	r := f.accounts(t, &aggregate.Options{SnapshotEvery: 3})
+	a := r.New("1")
+	for i := 1; i <= 8; i++ {
+		if err := a.Deposit(1); err != nil {
+			t.Fatal(err)
+		}
+		lost, b := mainstem.NewBatch(), mainstem.NewBatch()
+		if err := errors.Join(r.SaveTo(t.Context(), lost, a), r.SaveTo(t.Context(), b, a)); err != nil {
+			t.Fatal(err)
+		}
+		receipt, err := f.log.Commit(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, _ := r.Result(b, receipt, "1")
+		a.Clear(done.Last)
+		snap, err := f.store.Snapshot(t.Context(), "account-1", 0)
+		want := mainstem.Version(i) / 3 * 3
+		if want == 0 && !errors.Is(err, mainstem.ErrNotFound) || want != 0 && (err != nil || snap.Version != want) {
+			t.Fatalf("after %d events there is a snapshot of version %d, %v: want %d", i, snap.Version, err, want)
+		}
+	}
+}

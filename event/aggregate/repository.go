@@ -112,7 +112,10 @@ func (r *Repository[A]) SaveTo(ctx context.Context, b *mainstem.Batch, a A) erro
 		return nil
 	}
 	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
-	_, err := r.addTo(ctx, b, c)
+	snapshot, err := r.addTo(ctx, b, c)
+	if a.root().added = 0; err == nil && snapshot != c.at.snapshot {
+		a.root().added = snapshot
+	}
 	return err
 }
 

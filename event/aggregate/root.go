@@ -26,9 +26,12 @@ type Root struct {
 	id string
 	// version is the expected version of the next save; see [Root.Version].
 	version mainstem.Version
-	// snapshot is the version of the snapshot that the aggregate was loaded from or that
-	// [Repository.Save] wrote last, 0 if there is none. SaveTo and Clear do not change it.
+	// snapshot is the version of the snapshot that the aggregate was loaded from or that a save
+	// wrote last, 0 if there is none.
 	snapshot mainstem.Version
+	// added is the version of the snapshot that the last [Repository.SaveTo] has added to its batch,
+	// 0 if it has added none. It becomes that of snapshot when Clear reports the commit.
+	added mainstem.Version
 	// uncommitted are the events that were raised and not yet saved, oldest first.
 	uncommitted []any
 	// metadata was set by [Root.SetMetadata]; a save does not reset it, but Update and UpdateOrNew do.
@@ -62,7 +65,10 @@ func (r *Root) SetMetadata(m event.Metadata) { r.metadata = m }
 // events and sets the version to v, the version of the last of them (see [Repository.Result]). The
 // saves that commit by themselves do this for the caller.
 func (r *Root) Clear(v mainstem.Version) {
-	r.version, r.uncommitted = v, nil
+	if r.added != 0 && r.added == v {
+		r.snapshot = v
+	}
+	r.version, r.uncommitted, r.added = v, nil, 0
 }
 
 // Raise applies ev to a and adds it to the uncommitted events. If Apply fails, Raise returns its
