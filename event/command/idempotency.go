@@ -53,9 +53,10 @@ func (e *EarlierError) Error() string {
 // but only one is committed; the other returns the Result of the first.
 //
 // A command that fails leaves no record and may be sent again, unless KeepErrors is set. Then the
-// error is recorded in a commit of its own, unless its kind is Canceled, Unavailable, Closed or
-// Corrupt, its outcome is unknown, or the context has ended. A Conflict is recorded, so with
-// KeepErrors place [Retry] inside of Idempotency.
+// error is recorded in a commit of its own. Errors that do not come from the command itself are not
+// recorded: a Conflict with another writer (that with a sealed stream is recorded), the kinds
+// Canceled, Unavailable, Closed and Corrupt, an unknown outcome, and the end of a context, also of
+// one that [Timeout] has made.
 func Idempotency(o IdempotencyOptions) Middleware {
 	if o.TTL <= 0 {
 		o.TTL = 24 * time.Hour
@@ -153,17 +154,10 @@ func (o *once) remember(ctx context.Context, b *mainstem.Batch, r *Result) error
 	return nil
 }
 
-// refused records err if KeepErrors is set and the kind of err is not one of a failure of the log
-// or of the context. It returns err, joined with the error of recording it.
+// refused records err if KeepErrors is set and err is not passing. It returns err, joined with the
+// error of recording it.
 func (o *once) refused(ctx context.Context, err error) error {
-	if !o.options.KeepErrors || err.Error() == "" || ctx.Err() != nil {
-		return err
-	}
-	switch mainstem.KindOf(err) {
-	case mainstem.KindCanceled, mainstem.KindUnavailable, mainstem.KindClosed, mainstem.KindCorrupt:
-		return err
-	}
-	if errors.Is(err, mainstem.ErrUnknownOutcome) {
+	if !o.options.KeepErrors || err.Error() == "" || ctx.Err() != nil || passing(err) {
 		return err
 	}
 	_, failed := o.bus.done.Create(ctx, o.record, done{Error: err.Error()}, kv.TTL(o.options.TTL))
@@ -171,4 +165,16 @@ func (o *once) refused(ctx context.Context, err error) error {
 		failed = nil // another command with the same key was recorded first
 	}
 	return errors.Join(err, failed)
+}
+
+// passing reports whether err comes from another writer, from the log or from a context, so that
+// the same command may succeed later.
+func passing(err error) bool {
+	switch mainstem.KindOf(err) {
+	case mainstem.KindConflict:
+		return !isSealed(err)
+	case mainstem.KindCanceled, mainstem.KindUnavailable, mainstem.KindClosed, mainstem.KindCorrupt:
+		return true
+	}
+	return errors.Is(err, mainstem.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

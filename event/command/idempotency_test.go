@@ -15,6 +15,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/command"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/kv"
@@ -97,6 +98,44 @@ func TestKeepErrors(t *testing.T) {
 		if r := s.dispatch(place{ID: "2", Item: "pen", Key: "k2"}); r.Duplicate || s.sold("pen") != 1 {
 			t.Errorf("after an outage: %+v", r)
 		}
+	}
+}
+
+// With KeepErrors, an error that does not come from the command is not recorded: a lost race, also
+// with Retry outside of Idempotency, or the end of a context.
+func TestKeepErrorsOfTheCommandOnly(t *testing.T) {
+	s := newShop(t, command.Retry(command.RetryOptions{First: time.Millisecond}), command.Idempotency(command.IdempotencyOptions{KeepErrors: true}))
+	lost := false
+	s.log.commit = func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+		if !lost {
+			lost = true
+			return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindConflict, Op: "commit", Outcome: mainstem.NotWritten}
+		}
+		return s.log.Log.Commit(ctx, b)
+	}
+	if r := s.dispatch(place{ID: "1", Item: "book", Key: "k"}); r.Duplicate || s.sold("book") != 1 {
+		t.Errorf("after a lost race: %+v, sold %d", r, s.sold("book"))
+	}
+	for i, ended := range []error{context.DeadlineExceeded, context.Canceled} {
+		cmd := place{ID: fmt.Sprint("ended", i), Item: "pen", Key: fmt.Sprint("ended", i), Fail: ended}
+		if _, err := s.bus.Dispatch(t.Context(), cmd); !errors.Is(err, ended) {
+			t.Fatal(err)
+		}
+		cmd.Fail = nil
+		if r := s.dispatch(cmd); r.Duplicate || s.sold("pen") != i+1 {
+			t.Errorf("after %v: %+v, sold %d", ended, r, s.sold("pen"))
+		}
+	}
+	if err := s.store.Archive(t.Context(), "order-1"); err != nil {
+		t.Fatal(err)
+	}
+	var sealed *event.SealedError
+	if _, err := s.bus.Dispatch(t.Context(), &pay{Order: "1", Base: command.Base{CommandID: "p"}}); !errors.As(err, &sealed) {
+		t.Fatal(err)
+	}
+	var earlier *command.EarlierError
+	if _, err := s.bus.Dispatch(t.Context(), &pay{Order: "1", Base: command.Base{CommandID: "p"}}); !errors.As(err, &earlier) {
+		t.Errorf("after a conflict with a sealed stream: %v, want an EarlierError", err)
 	}
 }
 
