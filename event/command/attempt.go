@@ -87,15 +87,21 @@ func WithHook(ctx context.Context, hook Hook) context.Context {
 // even if its handler returns no error. [Retry] tries only the outer command again. Without Join, a
 // command that a handler dispatches is a commit of its own.
 //
-// Both buses must commit to the same log.
+// Both buses must commit to the same log; else the inner command is Invalid, and fails the outer one.
 func Join(ctx context.Context) context.Context { return context.WithValue(ctx, joinKey{}, true) }
 
 // begin returns the context of a dispatch with its first attempt. It consumes Join and WithHook, so
-// that they do not reach the commands that the handler dispatches.
-func (b *Bus) begin(ctx context.Context) (context.Context, *attempt) {
+// that they do not reach the commands that the handler dispatches. It fails, and with it the outer
+// command, if the dispatch joins a command of a bus of another log.
+func (b *Bus) begin(ctx context.Context) (context.Context, *attempt, error) {
 	at := newAttempt(b)
 	outer := attemptOf(ctx)
 	if joins, _ := ctx.Value(joinKey{}).(bool); joins && outer != nil {
+		if outer.bus.log != b.log {
+			err := mainstem.Refusef(mainstem.KindInvalid, "command", "join: the bus %s commits to another log than the bus %s of the outer command: dispatch without Join", b.name, outer.bus.name)
+			outer.batch.Fail(err)
+			return ctx, nil, err
+		}
 		at.batch, at.joined = outer.batch, true
 		ctx = context.WithValue(ctx, joinKey{}, false)
 	}
@@ -103,7 +109,7 @@ func (b *Bus) begin(ctx context.Context) (context.Context, *attempt) {
 		at.hooks = append(at.hooks, hook)
 		ctx = context.WithValue(ctx, hookKey{}, Hook(nil))
 	}
-	return context.WithValue(ctx, attemptKey{}, at), at
+	return context.WithValue(ctx, attemptKey{}, at), at, nil
 }
 
 // again returns the context of another try: a new attempt with an empty batch and the first hooks

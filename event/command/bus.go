@@ -239,7 +239,10 @@ func (b *Bus) dispatch(ctx context.Context, cmd Command) (Result, error) {
 	} else if m.CausationID = base.CausationID; m.CorrelationID != "" || m.CausationID != "" || m.Custom != nil {
 		ctx = event.WithMetadata(ctx, m)
 	}
-	ctx, at := b.begin(ctx)
+	ctx, at, err := b.begin(ctx)
+	if err != nil {
+		return Result{}, err
+	}
 	r, err := b.chain(ctx, cmd)
 	if err != nil {
 		if at.joined {

@@ -361,6 +361,28 @@ func TestMetadataOfEvents(t *testing.T) {
 	}
 }
 
+// A command cannot join one of a bus of another log, which would get its writes.
+func TestJoinOfAnotherLog(t *testing.T) {
+	s, other := newShop(t), newShop(t)
+	s.dispatch(place{ID: "1", Item: "book"})
+	err := command.Handle(other.bus, func(ctx context.Context, _ named) (command.Result, error) {
+		if _, err := s.bus.Dispatch(command.Join(ctx), &pay{Order: "1"}); !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("join: %v, want Invalid", err)
+		}
+		other.stock.PutTo(command.Batch(ctx), "outer", 1)
+		return command.Result{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.bus.Dispatch(t.Context(), named("")); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("the outer command: %v, want Invalid", err)
+	}
+	if n := len(s.events("1")) - 1 + len(other.events("1")) + other.sold("outer"); n != 0 {
+		t.Errorf("%d writes, want none", n)
+	}
+}
+
 // A joined command is part of the outer commit; one that is not joined is a commit of its own.
 func TestJoin(t *testing.T) {
 	for _, c := range []struct {
