@@ -46,7 +46,7 @@ func (b *Bus) DispatchAsync(ctx context.Context, cmd Command) *Pending {
 		return p
 	}
 	go func() {
-		defer b.running.Done()
+		defer b.leave()
 		defer close(p.done)
 		p.result, p.err = b.dispatch(ctx, cmd)
 	}()

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -48,9 +49,15 @@ type Bus struct {
 
 	mu       sync.RWMutex       // guards the fields below
 	handlers map[string]Handler // by command type
-	closed   bool               // Close was called: only dispatches by handlers are let in
 
-	running sync.WaitGroup // dispatches under way; Add is called under mu, so not after Close waits
+	// closed is set under mu when Close is called: from then on only dispatches by handlers of
+	// dispatches under way are let in. running is the number of dispatches under way.
+	//
+	// Invariant: once closed is set and running is 0, running stays 0.
+	closed  atomic.Bool
+	running atomic.Int64
+	idle    chan struct{} // closed by stopped, when closed is set and running is 0
+	stopped sync.Once
 }
 
 // Open returns the bus called name in log. The first middleware is the outermost: it is called
@@ -68,7 +75,7 @@ func Open(log mainstem.Log, name string, o *Options, middleware ...Middleware) (
 	if err != nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "bus %.40q: %w", name, err)
 	}
-	b := &Bus{log: log, name: name, done: table, handlers: make(map[string]Handler)}
+	b := &Bus{log: log, name: name, done: table, handlers: make(map[string]Handler), idle: make(chan struct{})}
 	if o != nil {
 		b.opts = *o
 	}
@@ -212,7 +219,7 @@ func (b *Bus) Dispatch(ctx context.Context, cmd Command) (Result, error) {
 	if err := b.enter(ctx, cmd); err != nil {
 		return Result{}, err
 	}
-	defer b.running.Done()
+	defer b.leave()
 	return b.dispatch(ctx, cmd)
 }
 
@@ -224,11 +231,27 @@ func (b *Bus) enter(ctx context.Context, cmd Command) error {
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	if at := attemptOf(ctx); b.closed && (at == nil || at.bus != b) {
+	if !b.closed.Load() {
+		b.running.Add(1)
+		return nil
+	}
+	if at := attemptOf(ctx); at == nil || at.bus != b {
 		return ErrBusClosed
 	}
-	b.running.Add(1)
-	return nil
+	// The context is that of a handler, but may have outlived it.
+	for n := b.running.Load(); n > 0; n = b.running.Load() {
+		if b.running.CompareAndSwap(n, n+1) {
+			return nil
+		}
+	}
+	return ErrBusClosed
+}
+
+// leave ends a dispatch that enter has admitted.
+func (b *Bus) leave() {
+	if b.running.Add(-1) == 0 && b.closed.Load() {
+		b.stopped.Do(func() { close(b.idle) })
+	}
 }
 
 // dispatch puts the metadata of cmd and a new attempt into the context and calls the chain.
@@ -292,9 +315,12 @@ func (b *Bus) run(ctx context.Context, cmd Command) (Result, error) {
 // dispatch. Calling it again does nothing more. It returns nil.
 func (b *Bus) Close() error {
 	b.mu.Lock()
-	b.closed = true
+	b.closed.Store(true)
 	b.mu.Unlock()
-	b.running.Wait()
+	if b.running.Load() == 0 {
+		b.stopped.Do(func() { close(b.idle) })
+	}
+	<-b.idle
 	return nil
 }
 

@@ -222,6 +222,26 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
+// The context of a handler that has ended does not open a closed bus.
+func TestCloseRefusesOldContexts(t *testing.T) {
+	s := newShop(t)
+	var old context.Context
+	err := command.Handle(s.bus, func(ctx context.Context, _ named) (command.Result, error) {
+		old = ctx
+		return command.Result{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.dispatch(named(""))
+	if err := s.bus.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.bus.Dispatch(old, named("")); !errors.Is(err, command.ErrBusClosed) {
+		t.Errorf("after Close: %v, want ErrBusClosed", err)
+	}
+}
+
 func TestDispatchAll(t *testing.T) {
 	s := newShop(t)
 	rs, err := s.bus.DispatchAll(t.Context(), place{ID: "1", Item: "book"}, &pay{Order: "1"}, &pay{Order: "none"}, place{ID: "2", Item: "book"})
