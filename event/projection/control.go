@@ -59,6 +59,8 @@ type control struct {
 
 	Tables string `json:"tables,omitempty"` // names of the tables that a blue/green rebuild builds, separated by commas
 	Clears bool   `json:"clears,omitempty"` // the rows can be removed, so that a rebuild in place is possible
+
+	Described int `json:"described,omitempty"` // version of the handlers that Tables and Clears are of; 0: unknown
 }
 
 // partitions returns the present number of partitions, at least 1.

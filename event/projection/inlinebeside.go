@@ -3,7 +3,6 @@ package projection
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -48,7 +47,8 @@ func (s *InlineStore) beginBeside(ctx context.Context, p *Projection) error {
 		ctl := at.ctl
 		ctl.abandon()
 		ctl.Builds = max(ctl.Builds, ctl.Build, 1) + 1
-		ctl.Next, ctl.NextVersion, ctl.Tables = ctl.Builds, p.version, strings.Join(p.tableNames(), ",")
+		ctl.Next, ctl.NextVersion = ctl.Builds, p.version
+		p.describe(&ctl)
 		e = e.Alone()
 		e.Next, e.NextVersion, e.NextState = ctl.Next, p.version, inlineset.Building
 		_, err = s.change(ctx, at, p.name, ctl, at.set.With(e), func(b *mainstem.Batch) { s.abandonTo(b, &at) })

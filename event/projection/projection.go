@@ -105,6 +105,11 @@ func (p *Projection) tableNames() []string {
 	return names
 }
 
+// describe records in a control row which rebuilds the handlers of p make possible.
+func (p *Projection) describe(c *control) {
+	c.Tables, c.Clears, c.Described = strings.Join(p.tableNames(), ","), p.clear != nil || len(p.tables) > 0, p.version
+}
+
 // clearAll removes everything that the projection has written: the given version of its tables, and
 // what clear removes.
 func (p *Projection) clearAll(ctx context.Context, version int) error {

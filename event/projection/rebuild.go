@@ -124,6 +124,7 @@ func (e *Engine) rebuildInPlace(ctx context.Context, name string, u *unit, o *Re
 		c.Rebuilding, c.Frozen, c.Aligning, c.Upto, c.From = true, false, false, 0, o.from(u)
 		if u != nil {
 			c.NextVersion = u.p.version
+			u.p.describe(c)
 		}
 		return nil
 	})
@@ -203,7 +204,7 @@ func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, 
 		version = u.p.version
 	}
 	switch {
-	case c.Tables == "":
+	case u == nil && c.Tables == "":
 		return 0, mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no tables that can be built beside: rebuild in place", name)
 	case c.Rebuilding:
 		return 0, mainstem.Errorf(mainstem.KindConflict, "rebuild projection", "%s: it is being rebuilt in place", name)
@@ -217,6 +218,9 @@ func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, 
 	c.Next, c.NextVersion, c.From, c.To, c.Keep = c.Builds, version, o.from(u), o.To, o.Keep
 	if c.Keep == 0 {
 		c.Keep = DefaultKeep
+	}
+	if u != nil {
+		u.p.describe(c)
 	}
 	for _, s := range subscriptions(name, c.Next, c.partitions()) {
 		e.store.SetCheckpointTo(b, s, c.From)

@@ -32,7 +32,10 @@ func (g *generation) step(ctx context.Context) error {
 	case ctl.Aligning && (ctl.Next == 0 || mine):
 		return g.finishAligned(ctx)
 	case ctl.Next > 0 && ctl.NextVersion == 0 && g.u.p.version >= ctl.Version:
-		return g.commit(ctx, mainstem.NewBatch(), func(c *control) { c.NextVersion = g.u.p.version })
+		return g.commit(ctx, mainstem.NewBatch(), func(c *control) {
+			c.NextVersion = g.u.p.version
+			g.u.p.describe(c)
+		})
 	case ctl.Next > 0 && mine && ctl.To > 0:
 		return g.finishBuilt(ctx)
 	case ctl.Next > 0 && mine:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/event/readmodel"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
@@ -18,6 +19,7 @@ type row struct {
 	Frozen   bool              `json:"frozen"`
 	Aligning bool              `json:"aligning"`
 	Upto     mainstem.Position `json:"upto"`
+	Tables   string            `json:"tables"`
 }
 
 // rowLog is a log that keeps the control rows that were committed.
@@ -107,4 +109,37 @@ func TestRebuildBesideAtZero(t *testing.T) {
 	f.waitFor(e, "sums", last)
 	f.check(1)
 	l.checkAligned(t)
+}
+
+// Engines of two versions with other tables run at the same time, as in a rolling upgrade: the row
+// has the tables of the newer version and stays the same.
+func TestDescriptionOfTwoVersions(t *testing.T) {
+	l := &rowLog{Log: testengines.Memory(t)}
+	f := newBesideOn(t, newFixtureOn(t, l))
+	more, err := readmodel.OpenAlias(f.log, "shop/more", &readmodel.Options[total]{Key: func(t total) string { return t.Customer }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := f.start(nil, nil, f.projection(1, 1))
+	f.waitFor(one, "sums", f.pay(1, "x", 1))
+	two := f.start(nil, nil, f.projection(2, 2).WithTables(more))
+	f.inState(two, "sums", projection.Faulted)
+	f.inState(f.start(nil, nil, f.projection(1, 1)), "sums", projection.Running)
+	for range 50 {
+		f.waitFor(one, "sums", f.pay(1, "x", 1))
+	}
+	f.check(1)
+	rows := l.all()
+	if last := rows[len(rows)-1]; len(rows) != 2 || last.Tables != "shop/sums,shop/more" {
+		t.Errorf("the row was written %d times, want 2; its tables are %s", len(rows), last.Tables)
+	}
+	// A rebuild by the older version builds its own tables.
+	if err := one.Rebuild(t.Context(), "sums", nil); err != nil {
+		t.Fatal(err)
+	}
+	rows = l.all()
+	if last := rows[len(rows)-1]; last.Tables != "shop/sums" {
+		t.Errorf("after a rebuild by version 1 the tables are %s", last.Tables)
+	}
+	f.check(1)
 }

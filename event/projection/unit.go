@@ -3,7 +3,6 @@ package projection
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +34,8 @@ type unit struct {
 	left    sync.Once     // guards the closing of leaving
 
 	// asked is true once the requested number of partitions is in the control row, so that it is
-	// requested only once for each start.
-	asked atomic.Bool
+	// requested only once for each start. described is the same for the rebuilds that are possible.
+	asked, described atomic.Bool
 
 	mu struct {
 		sync.Mutex
@@ -150,15 +149,16 @@ func (u *unit) enter(ctx context.Context) (control, kv.Condition, error) {
 				return ctl, is, err
 			}
 		}
-		u.describe(&next)
-		decided := u.request(&next)
+		described, decided := u.describe(&next), u.request(&next)
 		if found && next == ctl {
+			u.described.Store(described)
 			u.asked.Store(decided)
 			return ctl, is, nil
 		}
 		u.e.controls.table.PutTo(b, u.p.name, next, is)
 		switch _, err = u.e.store.Log().Commit(ctx, b); {
 		case err == nil:
+			u.described.Store(described)
 			u.asked.Store(decided)
 		case mainstem.KindOf(err) != mainstem.KindConflict:
 			return ctl, is, err
@@ -192,12 +192,19 @@ func (u *unit) beginning(ctx context.Context) (mainstem.Position, error) {
 	return u.opts.After, nil
 }
 
-// describe records in the row which rebuilds are possible. Only the program whose handlers are in
-// use, or will be, can say so.
-func (u *unit) describe(ctl *control) {
-	if ctl.Version == u.p.version || ctl.NextVersion == u.p.version || ctl.Next == 0 && u.p.version > ctl.Version {
-		ctl.Tables, ctl.Clears = strings.Join(u.p.tableNames(), ","), u.p.clear != nil || len(u.p.tables) > 0
+// describe records in the row which rebuilds are possible. An engine does that once for each start,
+// and does not replace the description of a newer version: engines that replaced each other's would
+// end all generations again and again. While a rebuild with certain handlers is under way, its
+// tables are those of the row. describe returns false if it must be called again later.
+func (u *unit) describe(ctl *control) (done bool) {
+	switch {
+	case u.described.Load():
+		return true
+	case ctl.NextVersion > 0 && ctl.NextVersion != u.p.version, ctl.NextVersion == 0 && u.p.version < max(ctl.Version, ctl.Described):
+		return false
 	}
+	u.p.describe(ctl)
+	return true
 }
 
 // request puts the requested number of partitions into the row, once for each start: the engine
