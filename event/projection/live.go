@@ -27,8 +27,9 @@ const DefaultBuffer = 256
 
 // RegisterLive adds a live projection, before Start: one without a checkpoint, for state of this
 // process such as a cache or the connections of browsers. Every engine handles every event that is
-// committed after it has started, and none of the earlier ones. Events that are committed while it
-// is paused, or while its control row changes, for example by a restart, are not handled either.
+// committed after [Status.State] has become [Running], and none from before the start. Events that
+// are committed while it is paused, or while its control row changes, for example by a restart, are
+// not handled either.
 //
 // The handlers must not write through their [Tx]: without a checkpoint each process would write,
 // and again after each failure. A write is an error of kind Invalid.
@@ -53,9 +54,9 @@ func (g *generation) beginLive() {
 		return
 	}
 	l := &follower{u: g.u, part: &part{set: &set{g: g, n: 1}, u: g.u, name: g.u.p.name, stopping: make(chan struct{})}}
+	g.u.add(l.part) // before Running, which is reported only when the part has its beginning
 	g.u.set(Running, nil)
 	g.wg.Go(func() {
-		g.u.add(l.part)
 		defer g.u.remove(l.part)
 		ctx, cancel := context.WithCancel(g.ctx)
 		defer cancel()

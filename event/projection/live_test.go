@@ -11,6 +11,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -27,13 +28,42 @@ func (f *fixture) live(o *projection.Live, handle func(context.Context, *project
 	return e
 }
 
-// started waits until a live projection sees what is appended now.
-func (f *fixture) started(e *projection.Engine) {
-	f.t.Helper()
-	testkit.Eventually(f.t, "the projection to see events", func() bool {
-		f.pay(99, "first", 0)
-		s, err := e.Status(f.t.Context(), "live")
-		return err == nil && s.Handled > 0
+// headless is a log whose Head does not return before it is let go on.
+type headless struct {
+	mainstem.Log
+	asked atomic.Bool   // Head was called
+	on    chan struct{} // closed to let it go on
+}
+
+func (l *headless) Head(ctx context.Context) (mainstem.Position, error) {
+	l.asked.Store(true)
+	select {
+	case <-l.on:
+	case <-ctx.Done():
+	}
+	return l.Log.Head(ctx)
+}
+
+// A live projection is Running only when it handles the events that are appended from then on.
+func TestLiveIsRunning(t *testing.T) {
+	l := &headless{Log: testengines.Memory(t), on: make(chan struct{})}
+	f := newFixtureOn(t, l)
+	e, err := projection.Open(f.store, f.types, &projection.Options{Logger: discard})
+	none := func(context.Context, *projection.Tx, paid, event.Recorded) error { return nil }
+	if err = errors.Join(err, e.RegisterLive(f.projection("live", 1, none), nil), e.Start(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.stop(e) })
+	testkit.Eventually(t, "the projection to ask for its beginning", l.asked.Load)
+	if s, err := e.Status(t.Context(), "live"); err != nil || s.State == projection.Running {
+		t.Errorf("before it has a beginning: %+v, %v", s, err)
+	}
+	close(l.on)
+	f.inState(e, "live", projection.Running)
+	f.pay(1, "x", 1)
+	testkit.Eventually(t, "the event to be handled", func() bool {
+		s, err := e.Status(t.Context(), "live")
+		return err == nil && s.Handled == 2 // and a noise
 	})
 }
 
@@ -58,9 +88,6 @@ func TestLive(t *testing.T) {
 			}
 			return nil
 		}))
-	}
-	for _, e := range engines {
-		f.started(e)
 	}
 	var want []int
 	for i := range 20 {
@@ -103,7 +130,6 @@ func TestLiveDrops(t *testing.T) {
 		}
 		return nil
 	})
-	f.started(e)
 	f.pay(1, "bad", 1)
 	f.pay(1, "hold", 1)
 	testkit.Eventually(t, "the handler to be held up", func() bool { return held.Load() == 1 })
