@@ -196,6 +196,13 @@ func (e *Engine) rebuildBeside(ctx context.Context, name string, u *unit, o *Reb
 	return e.awaitBuild(ctx, name, next, o.Progress)
 }
 
+// changesBy reports whether a change of partitions is under way that ends soon without a rebuild. It
+// does not if the partitions do not run: because the projection is paused, or because u, if it is
+// not nil, is of another version than the rows.
+func (c *control) changesBy(u *unit) bool {
+	return (c.Frozen || c.Aligning) && c.Next == 0 && !c.Paused && (u == nil || u.p.version == c.Version)
+}
+
 // requestTo requests tables of a new version in the row c, and returns the version. If a rebuild
 // with the same handlers and positions is under way, it returns the version of that one.
 func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, o *RebuildOptions) (int, error) {
@@ -210,10 +217,11 @@ func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, 
 		return 0, mainstem.Errorf(mainstem.KindConflict, "rebuild projection", "%s: it is being rebuilt in place", name)
 	case c.Next > 0 && (version == 0 || c.NextVersion == version) && c.From == o.from(u) && c.To == o.To:
 		return c.Next, nil
-	case c.Frozen || c.Aligning:
+	case c.changesBy(u):
 		return 0, errBusy
 	}
 	e.abandonTo(b, name, c)
+	c.Frozen, c.Aligning, c.Upto = false, false, 0 // the rebuild makes a change of partitions too when it is finished
 	c.Builds = max(c.Builds, 1) + 1
 	c.Next, c.NextVersion, c.From, c.To, c.Keep = c.Builds, version, o.from(u), o.To, o.Keep
 	if c.Keep == 0 {

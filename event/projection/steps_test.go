@@ -3,11 +3,14 @@ package projection_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/projection"
 	"github.com/mainstemdev/mainstem/event/readmodel"
 	"github.com/mainstemdev/mainstem/internal/testengines"
@@ -142,4 +145,60 @@ func TestDescriptionOfTwoVersions(t *testing.T) {
 		t.Errorf("after a rebuild by version 1 the tables are %s", last.Tables)
 	}
 	f.check(1)
+}
+
+// A rebuild beside ends while a change of partitions waits for the end of a pause, and makes that
+// change too.
+func TestRebuildBesideWhilePausedInAChange(t *testing.T) {
+	l := &rowLog{Log: testengines.Memory(t)}
+	f := newBesideOn(t, newFixtureOn(t, l))
+	var late atomic.Bool // the events of the customer late cannot be handled
+	late.Store(true)
+	p := func() *projection.Projection {
+		add := func(ctx context.Context, tx *projection.Tx, ev paid, _ event.Recorded) error {
+			if ev.Customer == "late" && late.Load() {
+				return mainstem.Errorf(mainstem.KindUnavailable, "test", "as asked")
+			}
+			return projection.Modify(ctx, tx, f.sums, ev.Customer, func(old total, _ bool) (total, error) {
+				return total{ev.Customer, old.Cents + ev.Cents, old.Count + 1}, nil
+			})
+		}
+		p, err := projection.New("sums", 1, event.Filter{Category: "order"}, projection.On(add))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.WithTables(f.sums)
+	}
+	stuck, other := 1, 2 // streams of two partitions
+	for event.PartitionOf(fmt.Sprint("order-", other), 3) == event.PartitionOf(fmt.Sprint("order-", stuck), 3) {
+		other++
+	}
+	e := f.start(nil, &projection.Async{Partitions: 3, Backoff: time.Millisecond}, p())
+	f.pay(stuck, "late", 1)
+	last := f.pay(other, "x", 1)
+	ahead := fmt.Sprint("sums#", event.PartitionOf(fmt.Sprint("order-", other), 3))
+	testkit.Eventually(t, "the other partition to be ahead", func() bool { return f.position(ahead) >= last-1 })
+	if err := e.Pause(t.Context(), "sums"); err != nil {
+		t.Fatal(err)
+	}
+	e = f.start(nil, &projection.Async{Partitions: 2, Backoff: time.Millisecond}, p())
+	testkit.Eventually(t, "the change to wait", func() bool {
+		rows := l.all()
+		return rows[len(rows)-1].Aligning
+	})
+	late.Store(false)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := e.Rebuild(ctx, "sums", nil); err != nil {
+		t.Fatal(err)
+	}
+	f.check(1)
+	if err := e.Resume(t.Context(), "sums"); err != nil {
+		t.Fatal(err)
+	}
+	f.waitFor(e, "sums", f.payMany(10))
+	f.check(1)
+	if s, err := e.Status(t.Context(), "sums"); err != nil || len(s.Partitions) != 2 {
+		t.Errorf("%+v, %v: want 2 partitions", s, err)
+	}
 }
