@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -378,4 +379,34 @@ func (f *fixture) replay() map[string]total {
 		}
 	}
 	return sum
+}
+
+// A version without tables, which is rebuilt in place, gives up the tables that a version before it
+// was building.
+func TestInlineVersionWithoutTables(t *testing.T) {
+	f := newBeside(t)
+	f.mustPayInline(f.inline(nil, f.projection(1, 1)), 130)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	calls := 0
+	end := func(string, mainstem.Position, mainstem.Position) { // before the second commit of the rebuild
+		if calls++; calls == 2 {
+			cancel()
+		}
+	}
+	o := &projection.InlineOptions{Rebuild: true, Progress: end, Logger: discard}
+	if _, err := projection.OpenInline(ctx, f.store, f.types, o, f.projection(2, 2)); err == nil {
+		t.Fatal("the rebuild has not been cut off")
+	}
+	if st := f.inlineStatus("sums"); st.Building != 2 || f.position("sums@v2") == 0 {
+		t.Fatalf("%+v: want tables of version 2 that are being built", st)
+	}
+	f.mustPayInline(f.inline(&projection.InlineOptions{Rebuild: true}, f.fixture.projection("sums", 3, nil)), 5)
+	f.fixture.check(1)
+	if _, err := f.store.Checkpoint(t.Context(), "sums@v2"); !errors.Is(err, mainstem.ErrNotFound) {
+		t.Errorf("the checkpoint of the tables that are given up: %v, want NotFound", err)
+	}
+	if names := f.tables(); slices.Contains(names, "shop/sums@v2") {
+		t.Errorf("there are the tables %v", names)
+	}
 }

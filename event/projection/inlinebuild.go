@@ -464,8 +464,8 @@ func (s *InlineStore) clear(ctx context.Context, p *Projection, decided *inlineA
 	}
 }
 
-// begin makes appends continue without p. It excludes everything else that handles the events of p
-// by the control row that it returns.
+// begin makes appends continue without p, and gives up a blue/green rebuild that is under way. It
+// excludes everything else that handles the events of p by the control row that it returns.
 func (s *InlineStore) begin(ctx context.Context, p *Projection, decided *inlineAt) (control, error) {
 	for {
 		at, err := s.read(ctx, p.name)
@@ -484,7 +484,10 @@ func (s *InlineStore) begin(ctx context.Context, p *Projection, decided *inlineA
 		if at.entry.State != "" {
 			entries = at.set.With(inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.Building})
 		}
-		if _, err := s.change(ctx, at, p.name, began, entries, nil); !errors.Is(err, errChanged) {
+		if at.entry.Next > 0 {
+			began.abandon()
+		}
+		if _, err := s.change(ctx, at, p.name, began, entries, func(b *mainstem.Batch) { s.abandonTo(b, &at) }); !errors.Is(err, errChanged) {
 			return began, err
 		}
 	}
