@@ -143,9 +143,8 @@ func (s *InlineStore) step(ctx context.Context, p *Projection) (done bool, err e
 		return false, s.clear(ctx, p, &at) // a rebuild that has not finished
 	case e.State != "" && e.Version != p.version, at.found && at.ctl.Version != p.version:
 		return s.otherVersion(ctx, p, &at)
-	case at.ctl.partitions() > 1 || at.ctl.Resize > 0 || at.ctl.Frozen || at.ctl.Aligning || at.ctl.Next > 0 || at.ctl.Rebuilding:
-		return false, mainstem.Refusef(mainstem.KindUnavailable, "open inline projections",
-			"%s has partitions, or is being rebuilt, in an engine: let it finish, with one partition, first", p.name)
+	case at.ctl.inSteps() || at.ctl.Rebuilding:
+		return false, errInSteps(p.name)
 	case at.ctl.Paused:
 		return false, mainstem.Refusef(mainstem.KindUnavailable, "open inline projections", "%s is paused: resume it first", p.name)
 	case !at.found:
@@ -153,6 +152,17 @@ func (s *InlineStore) step(ctx context.Context, p *Projection) (done bool, err e
 		return false, err
 	}
 	return false, s.catchUp(ctx, p, at)
+}
+
+// inSteps reports whether an engine has divided the projection into partitions, is changing them, or
+// builds new tables.
+func (c *control) inSteps() bool {
+	return c.partitions() > 1 || c.Resize > 0 || c.Frozen || c.Aligning || c.Next > 0
+}
+
+func errInSteps(name string) error {
+	return mainstem.Refusef(mainstem.KindUnavailable, "open inline projections",
+		"%s has partitions, or is being rebuilt, in an engine: let it finish, with one partition, first", name)
 }
 
 // unlessStale ends the steps of a projection that is On, unless it is stale and Options.Rebuild
@@ -479,6 +489,8 @@ func (s *InlineStore) begin(ctx context.Context, p *Projection, decided *inlineA
 			return began, errChanged
 		case at.entry.State == inlineset.Removing:
 			return began, errChanged
+		case at.entry.State == "" && !at.ctl.Inline && at.ctl.inSteps():
+			return began, errInSteps(p.name) // its partitions would go on from their checkpoints, without the rows
 		}
 		entries := at.set.Entries
 		if at.entry.State != "" {

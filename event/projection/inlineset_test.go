@@ -187,6 +187,21 @@ func TestInlineFromEngineAndBack(t *testing.T) {
 	f.check(1)
 }
 
+// A projection that an engine has divided into partitions does not become inline in a new version.
+// Its rows stay.
+func TestInlineFromPartitions(t *testing.T) {
+	f := newFixture(t)
+	async := &projection.Async{Partitions: 3}
+	e := f.start(nil, async, f.projection("totals", 1, nil))
+	f.waitFor(e, "totals", f.payMany(30))
+	if _, err := f.tryInline(&projection.InlineOptions{Rebuild: true}, f.projection("totals", 2, nil)); !errors.Is(err, mainstem.ErrUnavailable) || !strings.Contains(err.Error(), "partitions") {
+		t.Errorf("opened with version 2: %v", err)
+	}
+	f.check(1)
+	f.waitFor(e, "totals", f.payMany(5))
+	f.check(1)
+}
+
 // After a rebuild while events are appended the rows are equal to the sum of the events.
 func TestInlineRebuild(t *testing.T) {
 	f := newFixture(t)
