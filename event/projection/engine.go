@@ -262,11 +262,17 @@ func (e *Engine) Restart(ctx context.Context, name string) error {
 // WaitFor returns when a projection has handled all events up to a position, in all its partitions,
 // in whatever processes they run. The rows for a write at that position can then be read. See
 // [event.Store.WaitFor]. For a projection of this engine that has no checkpoint yet, WaitFor waits
-// for the checkpoint too. A live or an inline projection has no checkpoint, so WaitFor would wait
-// until ctx ends.
+// for the checkpoint too. A live projection of this engine has no checkpoint and is Invalid; an
+// inline one is Unavailable, because its rows are in the commits of the events.
 func (e *Engine) WaitFor(ctx context.Context, name string, p mainstem.Position) error {
+	if u, err := e.unit(name); err == nil && u.live != nil {
+		return mainstem.Refusef(mainstem.KindInvalid, "wait for projection", "%s: it is live, and has no checkpoint", name)
+	}
 	for n := 1; ; n++ {
 		before, _, known, err := e.controls.get(ctx, name)
+		if err == nil && before.Inline {
+			err = errInline(name)
+		}
 		if err != nil {
 			return err
 		}

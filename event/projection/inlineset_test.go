@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -163,7 +164,13 @@ func TestInlineFromEngineAndBack(t *testing.T) {
 	}
 	f.mustPayInline(s, 10)
 	f.check(1)
-	for what, err := range map[string]error{"pause": e.Pause(t.Context(), "totals"), "rebuild": e.Rebuild(t.Context(), "totals", &projection.RebuildOptions{InPlace: true})} {
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for what, err := range map[string]error{
+		"pause":   e.Pause(t.Context(), "totals"),
+		"rebuild": e.Rebuild(t.Context(), "totals", &projection.RebuildOptions{InPlace: true}),
+		"wait":    e.WaitFor(soon, "totals", 1),
+	} {
 		if !errors.Is(err, mainstem.ErrUnavailable) {
 			t.Errorf("%s: %v", what, err)
 		}

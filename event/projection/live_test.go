@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -161,7 +162,10 @@ func TestLiveWritesNothing(t *testing.T) {
 	if _, err := f.totals.Get(t.Context(), "x"); !errors.Is(err, mainstem.ErrNotFound) {
 		t.Errorf("a row: %v, want NotFound", err)
 	}
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for what, err := range map[string]error{
+		"waiting":           e.WaitFor(soon, "live", 1),
 		"a negative buffer": e.RegisterLive(f.projection("y", 1, nil), &projection.Live{Buffer: -1}),
 		"a rebuild":         e.Rebuild(t.Context(), "live", nil),
 	} {
