@@ -59,6 +59,26 @@ func (b *bounded[M]) pop() (envelope[M], bool) {
 	return e, true
 }
 
+// popMessage removes the oldest message, and leaves the tasks before it in their order. It returns
+// false if there are only tasks.
+func (b *bounded[M]) popMessage() (envelope[M], bool) {
+	mask := len(b.ring) - 1
+	for i := range b.n {
+		e := b.ring[(b.first+i)&mask]
+		if e.x != nil && e.x.task != nil {
+			continue
+		}
+		for ; i > 0; i-- {
+			b.ring[(b.first+i)&mask] = b.ring[(b.first+i-1)&mask]
+		}
+		b.ring[b.first] = envelope[M]{}
+		b.first = (b.first + 1) & mask
+		b.n--
+		return e, true
+	}
+	return envelope[M]{}, false
+}
+
 // leave removes a sender that has stopped waiting. It returns false if the sender was not in
 // waiting any more: then done has been closed or has got an error.
 func (b *bounded[M]) leave(s *sender[M]) bool {

@@ -345,10 +345,13 @@ func (p *process[M]) overflow(ctx context.Context, e envelope[M]) error {
 	case Block:
 		return p.await(ctx, e)
 	case DropOldest:
-		oldest, _ := b.pop()
+		// If only tasks wait, e goes beyond the limit: the next message drops it.
+		oldest, dropped := b.popMessage()
 		b.push(e)
 		p.wake()
-		_ = p.refuse(oldest, ErrMailboxFull)
+		if dropped {
+			_ = p.refuse(oldest, ErrMailboxFull)
+		}
 		return nil
 	case DropNewest:
 		p.mu.Unlock()

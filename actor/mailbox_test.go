@@ -89,6 +89,41 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
+// DropOldest drops messages only: not the call of a timer, an answer, or the end of a Drain.
+func TestDropOldestKeepsTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		other := spawn(t, node, func(_ *actor.Context[task], m task) error { return m.reply.Send(m.n) }, nil)
+		r := worker(t, node, &actor.Options{Mailbox: 2, Overflow: actor.DropOldest})
+		hold := make(chan struct{})
+		var notes []string
+		note := func(s string) job {
+			return func(*actor.Context[job]) error { notes = append(notes, s); return nil }
+		}
+		send(t, r, func(c *actor.Context[job]) error {
+			c.After(time.Second, func() error { notes = append(notes, "timer"); return nil })
+			actor.AskThen(c, other, 0, func(r actor.Reply[int]) task { return task{7, r} }, func(int, error) error {
+				notes = append(notes, "answer")
+				return nil
+			})
+			<-hold
+			return nil
+		})
+		time.Sleep(2 * time.Second)
+		send(t, r, note("1"), note("2"))
+		r.Drain()
+		send(t, r, note("3"))
+		close(hold)
+		wait(t, r)
+		if want := []string{"answer", "timer"}; !slices.Equal(notes, want) {
+			t.Errorf("handled %v before the end of the Drain, want %v", notes, want)
+		}
+		if n := node.DeadLetters(); n != 3 {
+			t.Errorf("%d dead letters, want those of 1, 2 and 3", n)
+		}
+	})
+}
+
 func TestSpawnRefusesOptionsThatCannotBe(t *testing.T) {
 	node := open(t)
 	stranger := spawn(t, node, func(*actor.Context[string], string) error { return nil }, nil)

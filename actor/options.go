@@ -44,7 +44,7 @@ const (
 	Reject     Overflow = iota // Send fails with ErrMailboxFull, and the message becomes a dead letter
 	Block                      // Send waits for room, as long as its context allows
 	DropNewest                 // the message becomes a dead letter; Send returns nil
-	DropOldest                 // the oldest one that waits becomes a dead letter; Send returns nil
+	DropOldest                 // the oldest message that waits becomes a dead letter; Send returns nil
 	Divert                     // the message goes to Options.Fallback; Send returns its error
 )
 
