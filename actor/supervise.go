@@ -197,7 +197,8 @@ func count(times *[]time.Time, window time.Duration) int {
 	return len(*times)
 }
 
-// label returns the name of the child, or the address of its actor, for errors.
+// label returns the name of the child, or the address of its actor, for errors. A child without a
+// name must have an actor.
 func (e *entry) label() string {
 	if e.child.name != "" {
 		return e.child.name
@@ -217,16 +218,17 @@ func (c *core) endedWith(inc uint32) bool {
 // that: with Shutdown the parent of this supervisor would take a failure for an end that was asked
 // for.
 func (s *supervisor) retire(e *entry, reason error) error {
+	significant := e.child.opts.Significant && s.opts.AutoStop != Never
+	if significant && s.failure == nil && IsCrash(reason) {
+		s.failure = fmt.Errorf("significant child %s failed: %w", e.label(), reason) // label needs the actor
+	}
 	e.core.ops.finalize(reason)
 	s.detach(e, ended)
 	if e.child.opts.Restart == Temporary || e.child.name == "" {
 		s.remove(e)
 	}
-	if !e.child.opts.Significant || s.opts.AutoStop == Never {
+	if !significant {
 		return nil
-	}
-	if s.failure == nil && IsCrash(reason) {
-		s.failure = fmt.Errorf("significant child %s failed: %w", e.label(), reason)
 	}
 	if s.opts.AutoStop == AllSignificant {
 		for _, other := range s.order {

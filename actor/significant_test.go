@@ -1,0 +1,34 @@
+package actor_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mainstemdev/mainstem/actor"
+)
+
+func startChild(t testing.TB, s actor.Supervisor, o *actor.ChildOptions) actor.Ref[job] {
+	t.Helper()
+	r, err := actor.StartChild(t.Context(), s, func() actor.Func[job] { return do }, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The exit reason of the supervisor names a significant child without a name by its address.
+func TestSignificantChildWithoutANameCrashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, restart := range []actor.Restart{actor.Temporary, actor.Transient} {
+			s := supervise(t, open(t), &actor.SupervisorOptions{AutoStop: actor.AnySignificant, Limit: actor.Limit{Intensity: -1}})
+			r := startChild(t, s, &actor.ChildOptions{Restart: restart, Significant: true})
+			send(t, r, crash)
+			reason := wait(t, s.Ref())
+			if !errors.Is(reason, errCrash) || !strings.Contains(reason.Error(), r.String()) {
+				t.Errorf("%v: the supervisor ended with %v, want the crash of %s", restart, reason, r)
+			}
+		}
+	})
+}
