@@ -32,3 +32,23 @@ func TestSignificantChildWithoutANameCrashes(t *testing.T) {
 		}
 	})
 }
+
+func TestDynamicSupervisorStopsWithItsLastSignificantChild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		s := supervise(t, node, &actor.SupervisorOptions{Strategy: actor.Dynamic, AutoStop: actor.AllSignificant})
+		significant := &actor.ChildOptions{Restart: actor.Temporary, Significant: true}
+		a, b := startChild(t, s, significant), startChild(t, s, significant)
+		startChild(t, s, nil)
+		a.Stop()
+		synctest.Wait()
+		if node.Len() != 3 {
+			t.Fatalf("%d actors after the first significant end, want the supervisor and 2 children", node.Len())
+		}
+		b.Stop()
+		synctest.Wait()
+		if node.Len() != 0 {
+			t.Errorf("%d actors after the last significant end, want none", node.Len())
+		}
+	})
+}

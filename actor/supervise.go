@@ -231,8 +231,8 @@ func (s *supervisor) retire(e *entry, reason error) error {
 		return nil
 	}
 	if s.opts.AutoStop == AllSignificant {
-		for _, other := range s.order {
-			if other.child.opts.Significant && other.core != nil {
+		for _, other := range s.byCore {
+			if other.child.opts.Significant {
 				return nil
 			}
 		}
