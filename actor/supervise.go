@@ -20,13 +20,15 @@ import (
 //     starts them again in order. They keep their references and mailboxes. One that did not end
 //     within its Grace is left behind and replaced by a new actor.
 //  6. If one of them fails to start, restart stops there: the failure is reported like any end, and
-//     the rest, in state waiting, is restarted with that child.
+//     the rest, in state waiting, is restarted with that child. If that child is not restarted, but
+//     disabled, removed or retired, resume starts the rest.
 //
 //	           report                       backoff over
 //	running ----------> (1 to 4) ---> delayed ----------> restart ---> running
 //	   ^                  |                                  |
 //	   | Enable           | not restarted                    | a sibling failed to start
-//	   +--- ended, disabled                               waiting
+//	   +--- ended, disabled                               waiting ---> running
+//	                                                        restart of that sibling, or resume
 //
 // The supervisor waits for children while they end and start, and handles nothing else meanwhile.
 
@@ -36,6 +38,8 @@ import (
 //   - byCore has the entries with a core, byName those with a name.
 //   - An entry in state running, delayed or waiting has a core; one that is disabled or ended has
 //     none. The exception is a waiting one whose actor was left behind.
+//   - Before a waiting entry in order there is one that has failed: it is delayed, or running and
+//     suspended, since its report has not been handled yet.
 type supervisor struct {
 	opts     SupervisorOptions
 	plan     []Child  // the children of the description, which Start starts
@@ -184,7 +188,7 @@ func (s *supervisor) childEnded(child *core, inc uint32, reason error) error {
 	case own && opts.Exceed == DisableChild:
 		child.ops.finalize(reason)
 		s.detach(e, disabled)
-		return nil
+		return s.resume()
 	}
 	return exceeded(e.label(), limit, reason)
 }
@@ -214,7 +218,7 @@ func (c *core) endedWith(inc uint32) bool {
 }
 
 // retire finalizes a child that is not restarted. It returns the exit reason of the supervisor if
-// AutoStop says that this ends it, else nil. If a significant child has crashed, the reason says
+// AutoStop says that this ends it; else it resumes the children that waited for this one. If a significant child has crashed, the reason says
 // that: with Shutdown the parent of this supervisor would take a failure for an end that was asked
 // for.
 func (s *supervisor) retire(e *entry, reason error) error {
@@ -228,12 +232,12 @@ func (s *supervisor) retire(e *entry, reason error) error {
 		s.remove(e)
 	}
 	if !significant {
-		return nil
+		return s.resume()
 	}
 	if s.opts.AutoStop == AllSignificant {
 		for _, other := range s.byCore {
 			if other.child.opts.Significant {
-				return nil
+				return s.resume()
 			}
 		}
 	}
@@ -271,25 +275,62 @@ func (s *supervisor) restart(e *entry) error {
 	case RestForOne:
 		group = slices.Clone(s.order[slices.Index(s.order, e):])
 	}
-	group = slices.DeleteFunc(group, func(e *entry) bool { return e.core == nil })
+	group = slices.DeleteFunc(group, func(e *entry) bool { return e.core == nil && e.state != waiting })
 	for _, other := range slices.Backward(group) {
 		s.pause(other)
 	}
 	for _, other := range group {
-		switch {
-		case other.state != waiting:
-		case other.core == nil:
-			if err := s.spawn(other); err != nil {
+		if other.state == waiting {
+			if up, err := s.revive(other); !up {
 				return err
-			}
-		default:
-			other.state = running
-			if err := other.core.ops.restart(); err != nil {
-				return nil
 			}
 		}
 	}
 	return nil
+}
+
+// resume starts the children that wait for one that is not restarted any more. It stops before those
+// that wait for another one, and after one that fails to start. It fails as restart does.
+func (s *supervisor) resume() error {
+	for _, e := range s.order {
+		switch {
+		case e.state == delayed || e.state == running && e.core.suspended():
+			return nil
+		case e.state == waiting:
+			if up, err := s.revive(e); !up {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resumeOrStop is resume for a call of a method of Supervisor: an error ends the supervisor, and is
+// returned for the caller.
+func (s *supervisor) resumeOrStop() error {
+	err := s.resume()
+	if err != nil {
+		s.self.Stop(err)
+	}
+	return err
+}
+
+// revive starts a waiting child and reports whether it has started. If not, and there is no error,
+// the child has failed to start, and reports that like any end.
+func (s *supervisor) revive(e *entry) (up bool, err error) {
+	if e.core == nil {
+		err = s.spawn(e)
+		return err == nil, err
+	}
+	e.state = running
+	return e.core.ops.restart() == nil, nil
+}
+
+// suspended reports whether the incarnation of c has ended and no other has begun.
+func (c *core) suspended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.phase == phaseSuspended
 }
 
 // pause ends the incarnation of a child that is going to be restarted. A Temporary child is not
@@ -298,6 +339,9 @@ func (s *supervisor) pause(e *entry) {
 	if e.timer != nil {
 		e.timer.Stop()
 		e.timer = nil
+	}
+	if e.core == nil {
+		return // it waits, and was left behind before
 	}
 	e.core.requestEnd(Shutdown, false)
 	switch inTime := e.core.awaitEnd(); {

@@ -184,7 +184,7 @@ func (s Supervisor) Remove(ctx context.Context, name string) error {
 	return s.withChild(ctx, name, func(s *supervisor, e *entry) error {
 		s.halt(e)
 		s.remove(e)
-		return nil
+		return s.resumeOrStop()
 	})
 }
 
@@ -194,17 +194,17 @@ func (s Supervisor) Disable(ctx context.Context, name string) error {
 	return s.withChild(ctx, name, func(s *supervisor, e *entry) error {
 		s.halt(e)
 		e.state = disabled
-		return nil
+		return s.resumeOrStop()
 	})
 }
 
 // Enable starts a child that is disabled, or has ended and was not restarted, like
 // supervisor:restart_child. It is a new actor, with a new reference and an empty mailbox. Enable
-// does nothing if the child runs or its restart is delayed. It fails with NotFound if there is no
-// child of that name, or with the error of the Start method.
+// does nothing if the child runs, its restart is delayed, or it waits for that of a sibling. It fails
+// with NotFound if there is no child of that name, or with the error of the Start method.
 func (s Supervisor) Enable(ctx context.Context, name string) error {
 	return s.withChild(ctx, name, func(s *supervisor, e *entry) error {
-		if e.state == running || e.state == delayed {
+		if e.state != disabled && e.state != ended {
 			return nil
 		}
 		return s.spawn(e)
