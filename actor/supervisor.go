@@ -156,7 +156,8 @@ func (c Child) validate(taken map[string]bool) error {
 // Ref returns a reference to the supervisor, to monitor, link or stop it.
 func (s Supervisor) Ref() AnyRef { return s.ref }
 
-// call has the supervisor call do and returns its error.
+// call has the supervisor call do and returns its error. After an error do may still be called later,
+// so the caller must not read a variable that do writes.
 func (s Supervisor) call(ctx context.Context, do func(s *supervisor) error) error {
 	_, err := Ask(ctx, s.ref, func(r Reply[struct{}]) command { return command{do, r} })
 	return err
@@ -247,7 +248,10 @@ func (s Supervisor) Children(ctx context.Context) ([]ChildInfo, error) {
 		}
 		return nil
 	})
-	return infos, err
+	if err != nil {
+		return nil, err
+	}
+	return infos, nil
 }
 
 // ChildRef returns a reference to the child of a name. It fails with NotFound if there is no child
@@ -262,7 +266,10 @@ func ChildRef[M any](ctx context.Context, s Supervisor, name string) (Ref[M], er
 		ref, err = refOf[M](e.core)
 		return err
 	})
-	return ref, err
+	if err != nil {
+		return Ref[M]{}, err
+	}
+	return ref, nil
 }
 
 // StartChild starts a child without a name under a supervisor, usually a [Dynamic] one, and returns

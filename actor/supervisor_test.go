@@ -384,6 +384,38 @@ func TestSignificantChildren(t *testing.T) {
 	}
 }
 
+// A call that was given up shares no variable with the supervisor, which still makes it later: the
+// race detector would say so.
+func TestCallsThatAreGivenUp(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, s actor.Supervisor) (none bool, err error){
+		"Children": func(ctx context.Context, s actor.Supervisor) (bool, error) {
+			infos, err := s.Children(ctx)
+			return infos == nil, err
+		},
+		"ChildRef": func(ctx context.Context, s actor.Supervisor) (bool, error) {
+			ref, err := actor.ChildRef[job](ctx, s, "a")
+			return ref.IsZero(), err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := supervise(t, open(t), nil, newStage().child("a", nil))
+			go func() {
+				slow := actor.NewChild("slow", func() actor.Func[job] { time.Sleep(time.Hour); return do }, nil)
+				if err := s.Start(t.Context(), slow); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if none, err := call(ctx, s); !none || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: a result: %v, error %v, want none and a deadline", name, !none, err)
+			}
+			time.Sleep(2 * time.Hour) // the supervisor makes the call now
+		})
+	}
+}
+
 func TestDynamicSupervisor(t *testing.T) {
 	node := open(t)
 	s := supervise(t, node, &actor.SupervisorOptions{Strategy: actor.Dynamic, Limit: actor.Limit{Intensity: 1000}})

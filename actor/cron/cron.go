@@ -136,16 +136,20 @@ func (c Cron) Jobs(ctx context.Context) ([]Info, error) {
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
 	slices.SortFunc(infos, func(a, b Info) int {
 		if a.Name < b.Name {
 			return -1
 		}
 		return 1
 	})
-	return infos, err
+	return infos, nil
 }
 
-// call has the actor call do and returns its error.
+// call has the actor call do and returns its error. After an error do may still be called later, so
+// the caller must not read a variable that do writes.
 func (c Cron) call(ctx context.Context, do func(*table) error) error {
 	_, err := actor.Ask(ctx, c.ref, func(r actor.Reply[struct{}]) Command { return Command{do, r} })
 	return err
