@@ -69,6 +69,19 @@ func (p *process[M]) end(reason error) {
 	p.finish()
 }
 
+// discard ends an unsupervised actor that was not started. Its value is not stopped, and the observer
+// is not called.
+func (p *process[M]) discard() {
+	p.mu.Lock()
+	p.state.step(onEnd)
+	p.cancelLocked()
+	p.mu.Unlock()
+	last, _, _ := p.part(Normal)
+	p.terminate(onTerminate, Normal)
+	p.tell(&last, Normal)
+	p.finish()
+}
+
 // judge returns the reason and whether it is a crash (see IsCrash). A reason whose methods panic,
 // such as a nil pointer in an error, is replaced by a PanicError, so that later uses of it are
 // safe.

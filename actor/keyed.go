@@ -141,8 +141,7 @@ func (k *Keyed[K, M]) activate(key K) (*process[M], error) {
 		return nil, fault("spawn an actor of", owner.address(), ErrStopped)
 	}
 	if v, loaded := k.actors.LoadOrStore(key, p); loaded {
-		p.act = Func[M](func(*Context[M], M) error { return nil }) // without a Stop method: a was not started
-		p.end(Normal)
+		p.discard()
 		return v.(*process[M]), nil
 	}
 	// From here on others may put messages into its mailbox.

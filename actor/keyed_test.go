@@ -235,6 +235,71 @@ func TestQuestionsToManyCanBeEncoded(t *testing.T) {
 	}
 }
 
+// lives counts the starts and ends that a node reports.
+type lives struct {
+	actor.NoObserver
+	started, ended atomic.Int64
+}
+
+func (l *lives) Started(actor.AnyRef)      { l.started.Add(1) }
+func (l *lives) Ended(actor.AnyRef, error) { l.ended.Add(1) }
+
+// Of two senders that make the actor of a key at once, one discards its own: the observer does not
+// see that, and Walk may see it at any time.
+func TestKeyedDiscardsTheSecondActor(t *testing.T) {
+	seen := new(lives)
+	node, err := actor.Open("test", &actor.NodeOptions{Observer: seen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 100
+	done := make(chan struct{})
+	var walker sync.WaitGroup
+	walker.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				for range node.Walk() {
+				}
+			}
+		}
+	})
+	for range rounds {
+		var both sync.WaitGroup // both senders have found that there is no actor
+		both.Add(2)
+		k, err := actor.NewKeyed(node, func(int) actor.Func[int] {
+			both.Done()
+			both.Wait()
+			return func(*actor.Context[int], int) error { return nil }
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var senders sync.WaitGroup
+		for range 2 {
+			senders.Go(func() {
+				if err := k.Send(t.Context(), 7, 1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		senders.Wait()
+	}
+	close(done)
+	walker.Wait()
+	if n := seen.ended.Load(); n != 0 {
+		t.Errorf("%d ends of actors that were not started", n)
+	}
+	if err := node.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s, e := seen.started.Load(), seen.ended.Load(); s != 2*rounds || e != s {
+		t.Errorf("%d starts and %d ends, want %d of each: the owners and one actor for each", s, e, 2*rounds)
+	}
+}
+
 type slowStart struct{ started, handled *atomic.Int64 }
 
 func (s *slowStart) Start(*actor.Context[int]) error { s.started.Add(1); return nil }
