@@ -76,11 +76,12 @@ func (n *Node) InspectState(ctx context.Context, a Address) (map[string]string, 
 	if c == nil {
 		return nil, fault("inspect", a, ErrStopped)
 	}
+	// The channel is taken first: the actor may end as soon as the task is in its mailbox.
+	ended, began := c.ending(), time.Now()
 	shown := make(chan map[string]string, 1)
-	if !c.ops.post(Urgent, &extra{task: func() error { shown <- c.ops.show(); return nil }}) {
+	if ended == nil || !c.ops.post(Urgent, &extra{task: func() error { shown <- c.ops.show(); return nil }}) {
 		return nil, fault("inspect", a, ErrStopped)
 	}
-	ended, began := c.ending(), time.Now()
 	select {
 	case m := <-shown:
 		return m, nil

@@ -1,0 +1,50 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// afterPost calls then after each post.
+type afterPost struct {
+	ops
+	then func()
+}
+
+func (a afterPost) post(p Priority, x *extra) bool {
+	defer a.then()
+	return a.ops.post(p, x)
+}
+
+// An actor that ends just after InspectState has posted its call does not leave it waiting.
+func TestInspectStateOfAnActorThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, err := Open("test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		hold := make(chan struct{})
+		r, err := Spawn(n, Func[int](func(*Context[int], int) error { <-hold; return nil }), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Send(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		c := r.core()
+		c.ops = afterPost{c.ops, func() {
+			r.Kill()
+			close(hold)
+			synctest.Wait()
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := n.InspectState(ctx, r.Address()); !errors.Is(err, ErrStopped) {
+			t.Errorf("InspectState: %v, want that the actor has stopped", err)
+		}
+	})
+}
