@@ -32,12 +32,13 @@ type PoolOptions[M any] struct {
 // Pool is a router with workers that are children of a supervisor. All workers do the same; those
 // that fail are restarted. It is safe for concurrent use.
 type Pool[M any] struct {
-	router *Router[M]        // route i is worker i
+	// Route i is worker i. The number of routes is that of workers; it changes only in the turn of
+	// the supervisor.
+	router *Router[M]
 	sup    Supervisor        // a OneForOne supervisor
 	worker func(i int) Child // describes worker i
 
-	mu sync.Mutex // guards n; Resize holds it while it waits for the supervisor
-	n  int        // the number of workers
+	mu sync.Mutex // lets one Resize at a time change the number of workers
 }
 
 // NewPool starts a pool: a supervisor that is spawned from s, and its workers, whose values fresh
@@ -64,7 +65,7 @@ func NewPool[A Actor[M], M any](s Spawner, fresh func() A, o *PoolOptions[M]) (*
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool[M]{router: router, n: opts.Workers}
+	p := &Pool[M]{router: router}
 	p.worker = func(i int) Child {
 		c := NewChild("worker-"+strconv.Itoa(i), fresh, &opts.Worker)
 		p.follow(&c, i)
@@ -128,42 +129,52 @@ func (p *Pool[M]) Supervisor() Supervisor { return p.sup }
 // message that is sent at that moment may find its worker ended: Send fails with Closed.
 //
 // Resize fails with Invalid if workers is below 1 or above [MaxWorkers], and with the errors of
-// [Supervisor.Start] and [Supervisor.Remove]. The number of workers is between the old and the new
-// one then. Like the calls of [Supervisor], it must not be used by a worker that starts or stops.
+// [Supervisor.Start]. The number of workers is between the old and the new one then; after Canceled
+// one more worker may still start or stop. Like the calls of [Supervisor], it must not be used by a worker that starts or stops.
 func (p *Pool[M]) Resize(ctx context.Context, workers int) error {
 	if err := checkWorkers(workers); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.n < workers {
-		if err := p.sup.Start(ctx, p.worker(p.n)); err != nil {
+	for p.size() != workers {
+		if err := p.sup.call(ctx, func(s *supervisor) error { return p.step(s, workers) }); err != nil {
 			return err
 		}
-		p.n++
 	}
-	for p.n > workers {
-		if err := p.dismiss(ctx, p.n-1); err != nil {
-			return err
-		}
-		p.n--
+	return nil
+}
+
+func (p *Pool[M]) size() int { return len(*p.router.routes.Load()) }
+
+// step starts or stops one worker, in the turn of the supervisor, if there are not as many as wanted.
+// It counts them itself: a step before it, for which a Resize did not wait to the end, may have
+// changed the number.
+func (p *Pool[M]) step(s *supervisor, workers int) error {
+	n := p.size()
+	switch {
+	case n < workers:
+		return s.start(p.worker(n))
+	case n > workers:
+		p.dismiss(s, n-1)
 	}
 	return nil
 }
 
 // dismiss drains and stops worker i, which must be the last one. It takes the worker from the
 // router first, so that no message is sent to it any more.
-func (p *Pool[M]) dismiss(ctx context.Context, i int) error {
-	return p.sup.withChild(ctx, "worker-"+strconv.Itoa(i), func(s *supervisor, e *entry) error {
-		p.router.change(func(routes []Ref[M]) []Ref[M] { return routes[:min(i, len(routes))] })
-		if e.core != nil {
-			e.core.conclude(true)
-			s.detach(e, ended)
-		}
-		s.halt(e)
-		s.remove(e)
-		return nil
-	})
+func (p *Pool[M]) dismiss(s *supervisor, i int) {
+	p.router.change(func(routes []Ref[M]) []Ref[M] { return routes[:i] })
+	e := s.byName["worker-"+strconv.Itoa(i)]
+	if e == nil {
+		return // it was removed from the supervisor
+	}
+	if e.core != nil {
+		e.core.conclude(true)
+		s.detach(e, ended)
+	}
+	s.halt(e)
+	s.remove(e)
 }
 
 func (p *Pool[M]) put(ctx context.Context, prio Priority, e envelope[M]) error {

@@ -253,6 +253,51 @@ func TestPoolResizesWithoutLoss(t *testing.T) {
 	}
 }
 
+// lazy is a worker that may take an hour to start.
+type lazy struct{ slow *atomic.Bool }
+
+func (l *lazy) Start(*actor.Context[job]) error {
+	if l.slow.Load() {
+		time.Sleep(time.Hour)
+	}
+	return nil
+}
+
+func (l *lazy) Receive(c *actor.Context[job], m job) error { return m(c) }
+
+// A Resize that is given up still starts or stops a worker; the next one counts that.
+func TestPoolResizeThatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Bool
+		pool, err := actor.NewPool(open(t), func() *lazy { return &lazy{&slow} }, &actor.PoolOptions[job]{
+			Workers: 2, Worker: actor.ChildOptions{Options: actor.Options{Grace: -1}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resize := func(workers int, want error) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := pool.Resize(ctx, workers); !errors.Is(err, want) {
+				t.Fatalf("Resize to %d: %v, want %v", workers, err, want)
+			}
+			slow.Store(false)
+			time.Sleep(2 * time.Hour)
+		}
+		slow.Store(true)
+		resize(4, context.DeadlineExceeded) // the third worker is started after that
+		resize(5, nil)
+		send(t, pool.Workers()[4], func(*actor.Context[job]) error { time.Sleep(time.Hour); return nil })
+		resize(3, context.DeadlineExceeded) // the fifth worker ends after that
+		resize(2, nil)
+		children, err := pool.Supervisor().Children(t.Context())
+		if n := len(pool.Workers()); err != nil || n != 2 || len(children) != 2 {
+			t.Errorf("%d workers, children %v, %v, want 2", n, children, err)
+		}
+	})
+}
+
 func TestPoolsThatCannotBe(t *testing.T) {
 	node := open(t)
 	fresh := func() actor.Func[int] {

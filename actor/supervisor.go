@@ -167,16 +167,19 @@ func (s Supervisor) call(ctx context.Context, do func(s *supervisor) error) erro
 // name, Invalid if the child was not described correctly, or with the error of its Start method;
 // then it is not added.
 func (s Supervisor) Start(ctx context.Context, child Child) error {
-	return s.call(ctx, func(s *supervisor) error {
-		if s.byName[child.name] != nil {
-			return &mainstem.Error{Kind: mainstem.KindExists, Op: "start child " + child.name}
-		}
-		if err := child.validate(nil); err != nil {
-			return err
-		}
-		_, err := s.add(child)
+	return s.call(ctx, func(s *supervisor) error { return s.start(child) })
+}
+
+// start is Supervisor.Start in the turn of the supervisor.
+func (s *supervisor) start(child Child) error {
+	if s.byName[child.name] != nil {
+		return &mainstem.Error{Kind: mainstem.KindExists, Op: "start child " + child.name}
+	}
+	if err := child.validate(nil); err != nil {
 		return err
-	})
+	}
+	_, err := s.add(child)
+	return err
 }
 
 // Remove stops a child, as long as its Grace allows, and removes it. It fails with NotFound if
