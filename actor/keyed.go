@@ -87,7 +87,7 @@ func (k *Keyed[K, M]) Owner() AnyRef { return k.owner }
 //
 // The reference is to a key and not to one actor: it cannot be used to monitor, link, stop,
 // subscribe or join. That of [Keyed.Actor] can.
-func (k *Keyed[K, M]) Ref(key K) Ref[M] { return Ref[M]{&keyedTarget[K, M]{k, key}} }
+func (k *Keyed[K, M]) Ref(key K) Ref[M] { return Ref[M]{keyedTarget[K, M]{k, key}} }
 
 // Send sends m to the actor of a key, like Ref(key).Send.
 func (k *Keyed[K, M]) Send(ctx context.Context, key K, m M) error {
@@ -150,7 +150,8 @@ func (k *Keyed[K, M]) activate(key K) (*process[M], error) {
 	return p, p.begin()
 }
 
-// keyedTarget is the target of Keyed.Ref.
+// keyedTarget is the target of Keyed.Ref. It is a value, so that references to the same key are
+// equal. To compare keys that have no hash panics.
 type keyedTarget[K comparable, M any] struct {
 	k   *Keyed[K, M]
 	key K
@@ -158,7 +159,7 @@ type keyedTarget[K comparable, M any] struct {
 
 // put places an envelope in the mailbox of the actor of the key. If that is ending, put waits for
 // its end and tries the next one.
-func (t *keyedTarget[K, M]) put(ctx context.Context, prio Priority, e envelope[M]) error {
+func (t keyedTarget[K, M]) put(ctx context.Context, prio Priority, e envelope[M]) error {
 	if n := t.k.node; n.observed {
 		e.x = n.observe(ctx, Ref[M]{t}, e.x)
 	}
@@ -178,7 +179,7 @@ func (t *keyedTarget[K, M]) put(ctx context.Context, prio Priority, e envelope[M
 
 // refuse makes a dead letter of a message for which there is no actor, and returns the cause as it
 // is.
-func (t *keyedTarget[K, M]) refuse(e envelope[M], cause error) error {
+func (t keyedTarget[K, M]) refuse(e envelope[M], cause error) error {
 	to := t.k.owner.Address()
 	_ = guard(func() error { to = t.address(); return nil }) // the key may have no hash
 	_ = unplaced(t.k.node, to, e, cause)
@@ -186,13 +187,13 @@ func (t *keyedTarget[K, M]) refuse(e envelope[M], cause error) error {
 }
 
 // offer is put: the actor gets a goroutine of its own.
-func (t *keyedTarget[K, M]) offer(ctx context.Context, e envelope[M]) (runnable, error) {
+func (t keyedTarget[K, M]) offer(ctx context.Context, e envelope[M]) (runnable, error) {
 	return nil, t.put(ctx, User, e)
 }
 
 // reach returns the actor of the key and spawns it if there is none. The panic of a key that has no
 // hash, such as a slice in an interface, is returned as an error.
-func (t *keyedTarget[K, M]) reach() (p *process[M], err error) {
+func (t keyedTarget[K, M]) reach() (p *process[M], err error) {
 	failed := guard(func() error {
 		if p = t.k.find(t.key); p == nil {
 			p, err = t.k.activate(t.key)
@@ -206,7 +207,7 @@ func (t *keyedTarget[K, M]) reach() (p *process[M], err error) {
 }
 
 // outlive waits until p has ended and removes it from actors. It fails if ctx ends first.
-func (t *keyedTarget[K, M]) outlive(ctx context.Context, p *process[M]) error {
+func (t keyedTarget[K, M]) outlive(ctx context.Context, p *process[M]) error {
 	if ended := p.ending(); ended != nil {
 		var cancelled <-chan struct{}
 		if ctx != nil {
@@ -244,7 +245,7 @@ func (p *process[M]) tryPut(ctx context.Context, prio Priority, e envelope[M]) (
 	return true, nil
 }
 
-func (t *keyedTarget[K, M]) address() Address {
+func (t keyedTarget[K, M]) address() Address {
 	if p := t.k.find(t.key); p != nil {
 		return p.address()
 	}
@@ -252,6 +253,6 @@ func (t *keyedTarget[K, M]) address() Address {
 	return Address{Node: a.Node, Start: a.Start, Name: fmt.Sprintf("%s[%v]", a.Name, t.key)}
 }
 
-func (t *keyedTarget[K, M]) local() *core    { return nil }
-func (t *keyedTarget[K, M]) seat() *Node     { return t.k.node }
-func (t *keyedTarget[K, M]) asks() *askPools { return &t.k.typeState.asks }
+func (t keyedTarget[K, M]) local() *core    { return nil }
+func (t keyedTarget[K, M]) seat() *Node     { return t.k.node }
+func (t keyedTarget[K, M]) asks() *askPools { return &t.k.typeState.asks }

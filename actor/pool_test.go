@@ -69,6 +69,52 @@ func TestRoundRobinPassesOverStoppedRoutes(t *testing.T) {
 	})
 }
 
+func TestRouterRemovesTheRouteThatIsMeant(t *testing.T) {
+	node := open(t)
+	far := func(name string) actor.Ref[int] {
+		r, err := actor.At[int](node, actor.Address{Node: "far", Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	k, err := actor.NewKeyed(node, func(any) actor.Func[int] {
+		return func(*actor.Context[int], int) error { return nil }
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := [2]*actor.Router[int]{}
+	for i := range inner {
+		if inner[i], err = actor.NewRouter[int](actor.RoundRobin, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	adapted := actor.Adapt(far("c"), func(m int) int { return m })
+	routes := []actor.Ref[int]{
+		far("a"), far("b"), k.Ref(1), k.Ref(2), k.Ref([]int{3}), inner[0].Ref(), inner[1].Ref(), adapted, {},
+	}
+	r, err := actor.NewRouter(actor.RoundRobin, nil, routes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		route actor.Ref[int]
+		index int // in routes
+	}{{inner[1].Ref(), 6}, {k.Ref(2), 3}, {far("b"), 1}, {actor.Ref[int]{}, 8}, {adapted, 7}} {
+		if !r.Remove(c.route) || r.Remove(c.route) {
+			t.Errorf("Remove of route %d: want true once", c.index)
+		}
+	}
+	if r.Remove(far("c")) || r.Remove(k.Ref([]int{3})) {
+		t.Error("a route was removed that is not equal to the reference")
+	}
+	left := r.Routes()
+	if len(left) != 4 || left[0] != routes[0] || left[1] != routes[2] || left[3] != routes[5] {
+		t.Errorf("left %v, want routes 0, 2, 4 and 5", left)
+	}
+}
+
 func TestRouterThatDoesNotFitItsKey(t *testing.T) {
 	key := func(int) string { return "" }
 	for _, c := range []struct {

@@ -81,13 +81,13 @@ func (r *Router[M]) Add(route Ref[M]) {
 }
 
 // Remove removes the first route to the actor of a reference, and reports whether there was one.
-// The actor goes on, and messages in its mailbox stay there. All routes that refer to no actor of
-// this process count as the same one.
+// The actor goes on, and messages in its mailbox stay there. If the reference is to no actor of this
+// process, but to one of another node, a key or a router, the first route that is equal to it (==) is
+// removed.
 func (r *Router[M]) Remove(route AnyRef) (had bool) {
-	c := route.core()
 	r.change(func(routes []Ref[M]) []Ref[M] {
 		for i, have := range routes {
-			if have.core() == c {
+			if sameTarget(have, route) {
 				had = true
 				return append(routes[:i], routes[i+1:]...)
 			}
@@ -95,6 +95,15 @@ func (r *Router[M]) Remove(route AnyRef) (had bool) {
 		return routes
 	})
 	return had
+}
+
+// sameTarget reports whether two references are to the same actor of this process, or are equal.
+func sameTarget(a, b AnyRef) (same bool) {
+	if c := a.core(); c != nil || b.core() != nil {
+		return c == b.core()
+	}
+	_ = guard(func() error { same = a == b; return nil }) // keys that have no hash are never equal
+	return same
 }
 
 // change replaces the routes by the result of f, which gets a copy of them.
