@@ -18,15 +18,26 @@ func startChild(t testing.TB, s actor.Supervisor, o *actor.ChildOptions) actor.R
 	return r
 }
 
+// awaitEnd monitors an actor, in a bubble of synctest, and returns a channel that gets its exit reason.
+func awaitEnd(t testing.TB, r actor.AnyRef) <-chan error {
+	end := make(chan error, 1)
+	go func() {
+		reason, err := actor.Wait(t.Context(), r)
+		end <- errors.Join(reason, err)
+	}()
+	synctest.Wait()
+	return end
+}
+
 // The exit reason of the supervisor names a significant child without a name by its address.
 func TestSignificantChildWithoutANameCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, restart := range []actor.Restart{actor.Temporary, actor.Transient} {
 			s := supervise(t, open(t), &actor.SupervisorOptions{AutoStop: actor.AnySignificant, Limit: actor.Limit{Intensity: -1}})
 			r := startChild(t, s, &actor.ChildOptions{Restart: restart, Significant: true})
+			end := awaitEnd(t, s.Ref())
 			send(t, r, crash)
-			reason := wait(t, s.Ref())
-			if !errors.Is(reason, errCrash) || !strings.Contains(reason.Error(), r.String()) {
+			if reason := <-end; !errors.Is(reason, errCrash) || !strings.Contains(reason.Error(), r.String()) {
 				t.Errorf("%v: the supervisor ended with %v, want the crash of %s", restart, reason, r)
 			}
 		}
