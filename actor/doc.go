@@ -110,9 +110,10 @@
 //
 // [MaxName], [MaxStash]; mailboxes have no limit unless [Options.Mailbox] sets one. An actor that
 // does not return from Receive cannot be ended: its parent stops waiting after [Options.Grace] and
-// logs that. runtime.Goexit in Receive, or another function of a turn, ends the actor with [Exited].
-// Start and Stop methods, observers and functions of references must not call it: it would end the
-// goroutine of the runtime or of the caller there.
+// logs that. runtime.Goexit in Receive, or another function of a turn, ends the actor with [Exited],
+// and so it does in a Start or Stop method. In Start it also ends the caller of [Spawn], or the
+// supervisor. Observers and functions of references must not call it: it would end the goroutine of
+// the runtime or of the caller there.
 //
 // # Testing
 //

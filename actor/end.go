@@ -40,6 +40,12 @@ func (p *process[M]) end(reason error) {
 	if reason != Killed {
 		reason = p.callStop(reason)
 	}
+	p.complete(reason)
+}
+
+// complete takes the steps from 4 on. Only the goroutine that has the actor calls it, or the one
+// that replaces it because the Stop method has ended it.
+func (p *process[M]) complete(reason error) {
 	reason, crash := judge(reason)
 	if p.asking != nil {
 		p.asking.abandon(p.ticket, p.address(), reason)
@@ -125,21 +131,26 @@ func (p *process[M]) finish() {
 }
 
 // callStop calls the Stop method of the actor, if it has one, and returns reason, or the panic of
-// the Stop method.
+// the Stop method. It does not return if runtime.Goexit in the Stop method ends the goroutine: then
+// another one completes the end, with Exited.
 func (p *process[M]) callStop(reason error) (outcome error) {
 	s, ok := p.act.(Stopper[M])
 	if !ok {
 		return reason
 	}
-	return guard(func() error {
+	return guardExit(func() error {
 		s.Stop(&p.ctx, reason)
 		return reason
-	})
+	}, func() { p.complete(Exited) })
 }
 
 // guard calls f and returns its error; a panic becomes a PanicError. runtime.Goexit inside of f
 // ends the calling goroutine: guard does not return then.
-func guard(f func() error) (err error) {
+func guard(f func() error) error { return guardExit(f, nil) }
+
+// guardExit is guard, but if runtime.Goexit inside of f ends the calling goroutine, another goroutine
+// calls exited, unless that is nil.
+func guardExit(f func() error, exited func()) (err error) {
 	returned := false
 	defer func() {
 		if returned {
@@ -147,6 +158,8 @@ func guard(f func() error) (err error) {
 		}
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
+		} else if exited != nil {
+			go exited()
 		}
 	}()
 	err = f()

@@ -78,10 +78,11 @@ func (p *process[M]) hatch(parent *core) error {
 
 // begin begins an incarnation: it calls the Start method and then lets the actor handle messages.
 // The calling goroutine has the actor until begin returns. If Start fails, begin ends the
-// incarnation and returns the error.
+// incarnation and returns the error. If runtime.Goexit in Start ends the goroutine, another one ends
+// the incarnation.
 func (p *process[M]) begin() error {
 	if s, ok := p.act.(Starter[M]); ok {
-		if err := guard(func() error { return s.Start(&p.ctx) }); err != nil {
+		if err := guardExit(func() error { return s.Start(&p.ctx) }, func() { p.end(Exited) }); err != nil {
 			p.end(err)
 			return err
 		}
@@ -130,7 +131,7 @@ func (p *process[M]) restart() error {
 	for _, e := range dropped {
 		_ = p.refuse(e, ErrStopped)
 	}
-	if err := guard(func() error { p.become(p.fresh()); return nil }); err != nil {
+	if err := guardExit(func() error { p.become(p.fresh()); return nil }, func() { p.end(Exited) }); err != nil {
 		p.end(err)
 		return err
 	}
