@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
 )
 
@@ -66,7 +67,7 @@ func (a *Conn) Start(c *actor.Context[Command]) error {
 	return nil
 }
 
-// Receive runs a command.
+// Receive runs a command. If it fails because the actor is asked to end meanwhile, Done gets Closed.
 func (a *Conn) Receive(c *actor.Context[Command], m Command) error {
 	if reason, is := m.ended(a.stream); is {
 		if reason != nil {
@@ -74,15 +75,30 @@ func (a *Conn) Receive(c *actor.Context[Command], m Command) error {
 		}
 		return nil
 	}
+	if err := a.do(m); err != nil {
+		if c.Err() == nil {
+			return err
+		}
+		// conn was closed because the actor is asked to end; the signal is handled next.
+		_ = m.Done.Fail(&mainstem.Error{Kind: mainstem.KindClosed, Op: "write to " + a.stream.peer, Err: err})
+		return nil
+	}
+	if m.Signal != nil {
+		_ = m.Done.Fail(invalidf("a connection takes no signal: %s", m.Signal))
+		return nil
+	}
+	_ = m.Done.Send(struct{}{}) // fails if nobody waits any more
+	return nil
+}
+
+// do writes and closes the sending side, in this order, up to the first error.
+func (a *Conn) do(m Command) error {
 	if a.WriteTimeout > 0 {
 		if err := a.conn.SetWriteDeadline(time.Now().Add(a.WriteTimeout)); err != nil {
 			return err
 		}
 	}
 	if _, err := a.conn.Write(m.Bytes); err != nil {
-		if c.Err() != nil {
-			return nil // conn was closed because the actor is asked to end; the signal is handled next
-		}
 		return err
 	}
 	if m.Close {
@@ -90,15 +106,8 @@ func (a *Conn) Receive(c *actor.Context[Command], m Command) error {
 		if !ok {
 			return invalidf("a %T cannot close one side", a.conn)
 		}
-		if err := half.CloseWrite(); err != nil {
-			return err
-		}
+		return half.CloseWrite()
 	}
-	if m.Signal != nil {
-		_ = m.Done.Fail(invalidf("a connection takes no signal: %s", m.Signal))
-		return nil
-	}
-	_ = m.Done.Send(struct{}{}) // fails if nobody waits any more
 	return nil
 }
 

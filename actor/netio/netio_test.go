@@ -249,6 +249,46 @@ func TestListenerCanRefuse(t *testing.T) {
 	}
 }
 
+// writing is a connection that tells when a write has begun.
+type writing struct {
+	net.Conn
+	begun chan struct{}
+}
+
+func (w *writing) Write(b []byte) (int, error) {
+	close(w.begun)
+	return w.Conn.Write(b)
+}
+
+// A write that fails because the actor is asked to end is answered, and is not the exit reason.
+func TestWriteDuringTheEndIsAnswered(t *testing.T) {
+	actortest.Run(t, func(t *testing.T, node *actor.Node) {
+		p := actortest.NewProbe[netio.Event](t, node)
+		here, there := net.Pipe()
+		defer there.Close()
+		w := &writing{here, make(chan struct{})}
+		c := actortest.Spawn(t, node, &netio.Conn{
+			Dial: func(context.Context) (net.Conn, error) { return w, nil }, To: p.Ref(), WriteTimeout: time.Hour,
+		}, nil)
+		down := actortest.Watch(t, node, c)
+		go func() {
+			<-w.begun
+			c.Stop()
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := actor.Ask(ctx, c, func(r actor.Reply[struct{}]) netio.Command {
+			return netio.Command{Bytes: []byte("x"), Done: r} // nobody reads
+		})
+		if !errors.Is(err, mainstem.ErrClosed) {
+			t.Errorf("the write: %v, want Closed", err)
+		}
+		if d := down.Next(); d.Reason != actor.Shutdown {
+			t.Errorf("ended for %v, want shutdown", d.Reason)
+		}
+	})
+}
+
 // While the receiver does not take events, nothing is read; nothing is lost either.
 func TestFullReceiverHoldsUpThePeer(t *testing.T) {
 	node := actortest.Node(t)
