@@ -103,6 +103,7 @@ func TestWaitingChildThatWasLeftBehind(t *testing.T) {
 			st.child("a", nil), st.child("b", nil), st.child("c", &actor.ChildOptions{Options: actor.Options{Grace: time.Second}}))
 		hold := make(chan struct{})
 		send(t, childRef(t, s, "c"), func(*actor.Context[job]) error { <-hold; return nil })
+		synctest.Wait()
 		st.fail["b"] = 1
 		send(t, childRef(t, s, "a"), crash)
 		time.Sleep(2 * time.Second)
