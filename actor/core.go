@@ -112,6 +112,13 @@ func (c *core) ending() <-chan struct{} {
 	return r.ended
 }
 
+// finished reports whether c has ended for good, and its links and monitors have been notified.
+func (c *core) finished() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.phase == phaseFinished
+}
+
 // adopt makes kid the newest child of c. It returns false if c is not alive.
 func (c *core) adopt(kid *core) bool {
 	c.mu.Lock()

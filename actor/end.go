@@ -429,8 +429,9 @@ func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 }
 
 // abandon leaves an actor behind that did not stop in time. It still runs, but its names are free,
-// it is not supervised any more, and nobody waits for it.
+// it is not supervised any more, and nobody but Node.Stop waits for it.
 func (n *Node) abandon(c *core) {
+	n.behind.add(c)
 	report(n.log.Warn, "actor did not stop in time and is left behind", slog.String("actor", c.address().String()))
 	c.mu.Lock()
 	late := c.state.release()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,7 @@ type Node struct {
 	groups     sync.Map      // string -> *Group[M]
 	typeStates sync.Map      // reflect.Type of M -> *typeState[M]
 	dead       deadLetters
+	behind     behind
 
 	stopping atomic.Bool   // the first Stop or Close has begun
 	stopped  chan struct{} // closed when the first Stop or Close returns
@@ -151,7 +153,7 @@ func (e *StopError) Is(target error) bool { return target == mainstem.ErrUnavail
 // Stop stops the node. From then on no actor can be spawned from the node. All actors that were
 // spawned from it are drained at once: each handles the User messages that wait in its mailbox,
 // then its children are drained in the same way, then it ends with [Shutdown]. Stop returns nil
-// when all have ended. An actor that its parent left behind after its Grace is not waited for.
+// when all have ended, those included that their parents have left behind after their Grace.
 //
 // If ctx ends first, Stop kills the actors that have not ended and returns a [*StopError] that
 // lists them. One that does not return from its present message runs on: a goroutine cannot be
@@ -188,21 +190,24 @@ func (n *Node) stop(done <-chan struct{}, cause func() error) error {
 	}
 }
 
-// stopAll drains the children of the root and waits for them until done.
+// stopAll drains the children of the root and waits until done for them, and then for the actors that
+// were left behind.
 func (n *Node) stopAll(done <-chan struct{}, cause func() error) error {
 	children := n.root.children()
 	for _, k := range children {
 		k.requestEnd(Shutdown, true)
 	}
-	for _, k := range children {
-		ended := k.ending()
-		if ended == nil {
-			continue
-		}
-		select {
-		case <-ended:
-		case <-done:
-			return n.giveUp(cause())
+	for ; len(children) > 0; children = n.behind.list() {
+		for _, k := range children {
+			ended := k.ending()
+			if ended == nil {
+				continue
+			}
+			select {
+			case <-ended:
+			case <-done:
+				return n.giveUp(cause())
+			}
 		}
 	}
 	return nil
@@ -212,20 +217,44 @@ func (n *Node) stopAll(done <-chan struct{}, cause func() error) error {
 // none.
 func (n *Node) giveUp(cause error) error {
 	e := &StopError{Err: cause}
-	var list func(c *core)
-	list = func(c *core) {
-		for _, k := range c.children() {
-			if k.ending() == nil {
+	seen := make(map[*core]bool) // the parent of one that was left behind may not have ended either
+	var list func(actors []*core)
+	list = func(actors []*core) {
+		for _, k := range actors {
+			if k.ending() == nil || seen[k] {
 				continue
 			}
+			seen[k] = true
 			e.Stuck = append(e.Stuck, k.ops.inspect())
 			k.ops.signal(signal{kind: killSignal})
-			list(k)
+			list(k.children())
 		}
 	}
-	list(&n.root)
+	list(n.root.children())
+	list(n.behind.list())
 	if len(e.Stuck) == 0 {
 		return nil
 	}
 	return e
+}
+
+// behind are the actors of a node that were left behind. Once its parent has ended, such an actor is
+// not in the tree below the root any more.
+type behind struct {
+	mu     sync.Mutex // guards actors; a core may be locked while it is held
+	actors []*core    // some may have ended since
+}
+
+// add adds an actor, and removes those that have ended.
+func (b *behind) add(c *core) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.actors = append(slices.DeleteFunc(b.actors, (*core).finished), c)
+}
+
+// list returns the actors that have not ended. The slice is the caller's.
+func (b *behind) list() []*core {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(b.actors), (*core).finished)
 }

@@ -85,6 +85,45 @@ func TestParentLeavesAStuckChildBehind(t *testing.T) {
 	})
 }
 
+// Stop waits for actors that were left behind, and lists them if they do not end, with their children.
+func TestStopOfANodeWithActorsThatWereLeftBehind(t *testing.T) {
+	for _, stuck := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			node, err := actor.Open("test", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			let := make(chan struct{})
+			parent := worker(t, node, nil)
+			send(t, parent, func(c *actor.Context[job]) error {
+				r := worker(t, c, &actor.Options{Name: "child", Grace: time.Second})
+				return r.Send(c, func(c *actor.Context[job]) error {
+					worker(t, c, &actor.Options{Name: "grandchild"})
+					<-let
+					return nil
+				})
+			})
+			synctest.Wait()
+			if !stuck {
+				time.AfterFunc(time.Minute, func() { close(let) })
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			err = node.Stop(ctx)
+			var stop *actor.StopError
+			switch {
+			case !stuck && (err != nil || node.Len() != 0):
+				t.Errorf("Stop: %v, %d actors: want that it waits", err, node.Len())
+			case stuck && (!errors.As(err, &stop) || len(stop.Stuck) != 2 || stop.Stuck[1].Names[0] != "grandchild"):
+				t.Errorf("Stop: %v, want that the child and its child are stuck", err)
+			}
+			if stuck {
+				close(let)
+			}
+		})
+	}
+}
+
 func TestMonitor(t *testing.T) {
 	node := open(t)
 	crash := errors.New("crash")
