@@ -51,7 +51,7 @@ func (e Exceed) String() string {
 // limit is exceeded. Window is the period of OTP.
 type Limit struct {
 	Intensity int           // default 5 (OTP: 1); negative means that no restart is allowed
-	Window    time.Duration // default 5 s
+	Window    time.Duration // default 5 s; must not be negative
 }
 
 // The defaults of a [Limit].
@@ -69,6 +69,13 @@ func (l *Limit) fill() {
 		l.Window = DefaultWindow
 	}
 	l.Intensity = max(l.Intensity, 0)
+}
+
+func (l Limit) validate() error {
+	if l.Window < 0 {
+		return invalidf("Limit.Window is %s: want 0 (the default, %s) or more", l.Window, DefaultWindow)
+	}
+	return nil
 }
 
 // Backoff delays restarts, which OTP does not. The first restart of a child is delayed by Min, each
@@ -136,7 +143,7 @@ func NewChild[A Actor[M], M any](name string, fresh func() A, o *ChildOptions) C
 		c.opts = &own
 	}
 	set, err := newSettings(&c.opts.Options)
-	c.err = errors.Join(err, c.opts.Backoff.validate())
+	c.err = errors.Join(err, c.opts.Backoff.validate(), c.opts.Limit.validate())
 	if c.opts.Restart > Temporary || c.opts.Exceed > DisableChild {
 		c.err = errors.Join(c.err, invalidf("child %q: Restart %d, Exceed %d: there is no such choice", name, c.opts.Restart, c.opts.Exceed))
 	}

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mainstemdev/mainstem"
@@ -119,7 +120,7 @@ func newSupervisor(o *SupervisorOptions, children []Child) (func() *supervisor, 
 	}
 	opts.Limit.fill()
 	set := Options{Name: opts.Name, Grace: -1} // its children have their own
-	if err := opts.Backoff.validate(); err != nil {
+	if err := errors.Join(opts.Backoff.validate(), opts.Limit.validate()); err != nil {
 		return nil, set, err
 	}
 	switch {

@@ -514,6 +514,14 @@ func TestSuperviseRefusesWhatCannotBe(t *testing.T) {
 			_, err := actor.Supervise(node, nil, st.child("a", &actor.ChildOptions{Restart: 7}))
 			return err
 		},
+		func() error {
+			_, err := actor.Supervise(node, &actor.SupervisorOptions{Limit: actor.Limit{Window: -1}})
+			return err
+		},
+		func() error {
+			_, err := actor.Supervise(node, nil, st.child("a", &actor.ChildOptions{Limit: actor.Limit{Window: -1}}))
+			return err
+		},
 	} {
 		if err := f(); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("case %d: %v, want Invalid", i, err)
