@@ -40,10 +40,11 @@ var kinds = []struct {
 }
 
 // fault wraps a cause in a *mainstem.Error. Its kind is that of kinds; a panic in a function of the
-// program is Internal. All other causes get Canceled, since they are the cause of a cancelled
-// context; the error of a transport that is no *mainstem.Error gets that kind, too.
+// program is Internal. All other causes are errors of a transport, for which the message did not
+// arrive: Unavailable. The causes of cancelled contexts are not among them, since endOf adds the error
+// of the context.
 func fault(op string, to Address, cause error) error {
-	e := &mainstem.Error{Kind: mainstem.KindCanceled, Op: op + " " + to.String(), Err: cause}
+	e := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: op + " " + to.String(), Err: cause}
 	if panicked := (*PanicError)(nil); errors.As(cause, &panicked) && !errors.Is(cause, ErrNoReply) {
 		e.Kind = mainstem.KindInternal
 		return e

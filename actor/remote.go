@@ -39,7 +39,9 @@ import (
 // the other node accepts no more. Errors should be of package mainstem.
 type Transport interface {
 	// Send carries a message. An error means that the message will not arrive. If the message
-	// is lost after Send has returned nil, the transport should call [Inbound.Undelivered].
+	// is lost after Send has returned nil, the transport should call [Inbound.Undelivered]. An error
+	// that wraps no *mainstem.Error, no error of this package and none of a context reaches the
+	// sender as Unavailable.
 	Send(ctx context.Context, m Outbound) error
 	// Answer carries the answer to a question; err is nil or the error that [Reply.Fail] got.
 	Answer(from uint64, to Address, v any, err error) error

@@ -249,6 +249,36 @@ func TestWithoutTransportOtherNodesAreUnreachable(t *testing.T) {
 	}
 }
 
+// broken is a transport that carries no message.
+type broken struct {
+	actor.Transport
+	err error
+}
+
+func (b broken) Send(context.Context, actor.Outbound) error { return b.err }
+
+func TestErrorsOfATransportHaveAKind(t *testing.T) {
+	refused := &mainstem.Error{Kind: mainstem.KindInvalid, Op: "carry"}
+	for _, c := range []struct{ err, want error }{
+		{errors.New("the cable is cut"), mainstem.ErrUnavailable},
+		{context.Canceled, mainstem.ErrCanceled},
+		{context.DeadlineExceeded, mainstem.ErrCanceled},
+		{refused, mainstem.ErrInvalid},
+	} {
+		node := open(t)
+		if err := node.Connect(broken{err: c.err}); err != nil {
+			t.Fatal(err)
+		}
+		far, err := actor.At[Errand](node, actor.Address{Node: "other", Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := far.Send(t.Context(), Errand{}); !errors.Is(err, c.want) || !errors.Is(err, c.err) {
+			t.Errorf("Send: %v, want an error that is %v", err, c.want)
+		}
+	}
+}
+
 // A reference that was sent out and came back is the actor itself, unless its node
 // was restarted meanwhile.
 func TestReferencesComeBack(t *testing.T) {
