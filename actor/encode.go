@@ -92,6 +92,7 @@ func parseUint(s string) (uint64, error) {
 // other node can use: one that was made by [Adapt], or refers to a [Router], a [Pool] or a key of a
 // [Keyed].
 func (r Ref[M]) AppendText(b []byte) ([]byte, error) {
+	what := "made by Adapt"
 	switch to := r.to.(type) {
 	case nil:
 		return b, nil
@@ -101,8 +102,14 @@ func (r Ref[M]) AppendText(b []byte) ([]byte, error) {
 		return to.address().AppendText(b)
 	case remote[M]:
 		return to.at.AppendText(b)
+	case *Router[M]:
+		what = "to a router"
+	case *Pool[M]:
+		what = "to a pool"
+	case interface{ seat() *Node }:
+		what = "to a key of a Keyed"
 	}
-	return b, invalidf("a %T made by Adapt cannot be encoded", r)
+	return b, invalidf("a %T %s cannot be encoded: no other node can use it", r, what)
 }
 
 // MarshalText encodes the reference.

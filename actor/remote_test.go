@@ -304,6 +304,28 @@ func TestReferencesComeBack(t *testing.T) {
 	}
 }
 
+// The error for a reference that cannot be encoded says which kind of reference it is.
+func TestReferencesThatCannotBeEncoded(t *testing.T) {
+	node := open(t)
+	fresh := func() actor.Func[job] { return do }
+	router, err1 := actor.NewRouter[job](actor.RoundRobin, nil)
+	pool, err2 := actor.NewPool(node, fresh, &actor.PoolOptions[job]{Workers: 1})
+	keyed, err3 := actor.NewKeyed(node, func(int) actor.Func[job] { return do }, nil)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	for want, r := range map[string]actor.Ref[job]{
+		"to a router":         router.Ref(),
+		"to a pool":           pool.Ref(),
+		"to a key of a Keyed": keyed.Ref(1),
+		"made by Adapt":       actor.Adapt(worker(t, node, nil), func(m job) job { return m }),
+	} {
+		if _, err := r.MarshalText(); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want Invalid that says %q", err, want)
+		}
+	}
+}
+
 func FuzzParseAddress(f *testing.F) {
 	for _, s := range []string{"", "a@1/b", "demo@127.0.0.1@17/#42", "a@/b", "a@1/#0", "a@1/#01", "@1/x", "a@1/"} {
 		f.Add(s)
