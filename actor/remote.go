@@ -340,8 +340,9 @@ func (q *funcReply[R]) answer(_ uint64, v R, err error) error {
 // questions are the questions of a node that other nodes can answer, by number. Numbers are random,
 // so that a node to which a question was not sent cannot answer it.
 type questions struct {
-	mu   sync.Mutex // guards open, and question.number
-	open map[uint64]openQuestion
+	mu      sync.Mutex // guards open, sweepAt, and question.number
+	open    map[uint64]openQuestion
+	sweepAt int // the size of open at which publish sweeps next; 0: at the first call
 }
 
 // openQuestion is a question of any answer type.
@@ -359,8 +360,8 @@ type openQuestion struct {
 // publish gives the question a number by which other nodes can answer it and returns its address.
 // If it has a number for this ticket already, that is used again.
 //
-// Questions that nobody waits for any more stay in the table. publish removes them when the size of
-// the table is a power of two, so that a table that grows is swept seldom.
+// Questions that nobody waits for any more stay in the table. publish removes them when the table has
+// twice the size that it had after it was swept last.
 func (q *question[R]) publish(ticket uint64, to string) Address {
 	n := q.node
 	a := Address{Node: n.name, Start: n.start}
@@ -374,12 +375,8 @@ func (q *question[R]) publish(ticket uint64, to string) Address {
 	if qs.open == nil {
 		qs.open = make(map[uint64]openQuestion)
 	}
-	if len(qs.open)&(len(qs.open)-1) == 0 { // a power of two, or 0
-		for id, o := range qs.open {
-			if !o.q.waits(o.ticket) {
-				delete(qs.open, id)
-			}
-		}
+	if len(qs.open) >= qs.sweepAt {
+		qs.sweepLocked()
 	}
 	for a.ID == 0 {
 		a.ID = rand.Uint64()
@@ -390,6 +387,18 @@ func (q *question[R]) publish(ticket uint64, to string) Address {
 	q.number = a.ID
 	qs.open[a.ID] = openQuestion{q, ticket, to}
 	return a
+}
+
+// sweepLocked removes the questions that nobody waits for any more. The caller holds qs.mu. Since the
+// table must double before the next time, a publish pays for the look at few entries on average,
+// however the size of the table goes up and down.
+func (qs *questions) sweepLocked() {
+	for id, o := range qs.open {
+		if !o.q.waits(o.ticket) {
+			delete(qs.open, id)
+		}
+	}
+	qs.sweepAt = max(firstSweep, 2*len(qs.open))
 }
 
 func (qs *questions) find(id uint64) (openQuestion, bool) {
