@@ -107,14 +107,18 @@ func (c Cron) Disable(ctx context.Context, name string) error {
 }
 
 // Enable lets a disabled job run again, from the next time at which it is due. It fails with
-// NotFound if there is none of that name, Invalid if the job is not due within five years.
+// NotFound if there is none of that name, Invalid if the job is not due within five years; then it
+// stays disabled.
 func (c Cron) Enable(ctx context.Context, name string) error {
 	return c.with(ctx, name, func(t *table, e *entry) error {
 		if !e.info.Disabled {
 			return nil
 		}
+		if err := t.plan(e); err != nil {
+			return err
+		}
 		e.info.Disabled = false
-		return t.plan(e)
+		return nil
 	})
 }
 

@@ -89,6 +89,23 @@ func TestJobsThatIsGivenUp(t *testing.T) {
 	})
 }
 
+func TestJobThatCannotBeEnabledStaysDisabled(t *testing.T) {
+	actortest.Run(t, func(t *testing.T, node *actor.Node) {
+		p := actortest.NewProbe[string](t, node)
+		never := tell("never", "0 0 30 2 *", p)
+		never.Disabled = true
+		c := start(t, node, never)
+		for range 2 {
+			if err := c.Enable(t.Context(), "never"); !errors.Is(err, mainstem.ErrInvalid) {
+				t.Errorf("Enable: %v, want Invalid", err)
+			}
+		}
+		if jobs, err := c.Jobs(t.Context()); err != nil || len(jobs) != 1 || !jobs[0].Disabled {
+			t.Errorf("jobs %+v, %v, want one that is disabled", jobs, err)
+		}
+	})
+}
+
 func TestJobThatFailsStays(t *testing.T) {
 	actortest.Run(t, func(t *testing.T, node *actor.Node) {
 		runs := 0
