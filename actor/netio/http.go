@@ -61,7 +61,7 @@ func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-ch
 	defer close(done)
 	select {
 	case err := <-served:
-		_ = self.SendPriority(ctx, actor.System, Address{err: err, over: true}) // fails if it has ended
+		_ = self.SendPriority(ctx, actor.System, Address{from: s.listener, err: err}) // fails if it has ended
 		return
 	case <-ending:
 	}
@@ -79,11 +79,13 @@ func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-ch
 
 // Receive answers the question for the address, or ends the actor if serving has failed.
 func (s *Server) Receive(_ *actor.Context[Address], m Address) error {
-	if m.over {
+	switch m.from {
+	case nil:
+		_ = m.Reply.Send(s.listener.Addr()) // fails if nobody waits any more
+	case s.listener:
 		return m.err
 	}
-	_ = m.Reply.Send(s.listener.Addr()) // fails if nobody waits any more
-	return nil
+	return nil // else it is of an earlier incarnation
 }
 
 // Stop waits until the server has ended.

@@ -17,13 +17,13 @@ import (
 type Address struct {
 	Reply actor.Reply[net.Addr]
 
-	// From the acceptor of a Listener: a connection, and the reply that lets it accept the next
-	// one.
+	// From a goroutine of a Listener or a Server: the listener of its incarnation, with a connection
+	// and the reply that lets the acceptor accept the next one, or with the error with which
+	// accepting or serving has ended.
+	from     net.Listener
 	accepted net.Conn
 	taken    actor.Reply[struct{}]
-	// From a goroutine of a Listener or a Server: accepting or serving has ended with err.
-	err  error
-	over bool
+	err      error
 }
 
 // Listener is an actor that accepts connections. The actor of each one, a [Conn], is a child of it,
@@ -99,11 +99,13 @@ func accept(ctx context.Context, self actor.Ref[Address], listener net.Listener)
 		conn, err := acceptOne(ctx, listener)
 		if err != nil {
 			if ctx.Err() == nil {
-				_ = self.SendPriority(ctx, actor.System, Address{err: err, over: true})
+				_ = self.SendPriority(ctx, actor.System, Address{from: listener, err: err})
 			}
 			return
 		}
-		_, err = actor.Ask(ctx, self, func(r actor.Reply[struct{}]) Address { return Address{accepted: conn, taken: r} })
+		_, err = actor.Ask(ctx, self, func(r actor.Reply[struct{}]) Address {
+			return Address{from: listener, accepted: conn, taken: r}
+		})
 		if err != nil {
 			_ = conn.Close() // the actor has refused it, or is ending
 		}
@@ -131,11 +133,13 @@ func acceptOne(ctx context.Context, listener net.Listener) (net.Conn, error) {
 // actor if accepting has failed.
 func (l *Listener) Receive(c *actor.Context[Address], m Address) error {
 	switch {
-	case m.over:
-		return m.err
-	case m.accepted == nil:
+	case m.from == nil:
 		_ = m.Reply.Send(l.listener.Addr()) // fails if nobody waits any more
 		return nil
+	case m.from != l.listener:
+		return nil // of an earlier incarnation, whose acceptor has ended and closed the connection
+	case m.accepted == nil:
+		return m.err
 	}
 	if err := l.adopt(c, m.accepted); err != nil {
 		c.Log().Warn("a connection is refused", "remote", m.accepted.RemoteAddr().String(), "err", err)
