@@ -50,9 +50,12 @@ func (s *Server) Start(c *actor.Context[Address]) error {
 	s.listener, s.done = listener, make(chan struct{})
 	server := &http.Server{Handler: s.Handler, ReadHeaderTimeout: headerTimeout}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() {
+		served <- server.Serve(listener)
+		close(served)
+	}()
 	go s.watch(c, c.Self(), c.Done(), s.done, server, served)
-	return nil
+	return atEnd(c, func() { _ = listener.Close() })
 }
 
 // watch shuts the server down when the actor is asked to end, and sends the actor a message that
@@ -61,8 +64,12 @@ func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-ch
 	defer close(done)
 	select {
 	case err := <-served:
-		_ = self.SendPriority(ctx, actor.System, Address{from: s.listener, err: err}) // fails if it has ended
-		return
+		select {
+		case <-ending: // the listener was closed because the actor ends
+		default:
+			_ = self.SendPriority(ctx, actor.System, Address{from: s.listener, err: err}) // fails if it has ended
+			return
+		}
 	case <-ending:
 	}
 	grace := s.Grace
