@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -90,9 +91,10 @@ func (r Ref[M]) SendEvery(d time.Duration, m M) *Timer {
 // the incarnation. Once Stop has returned in the actor's turn, f is not called any more.
 func (c *Context[M]) After(d time.Duration, f func() error) *Timer { return c.after(d, 0, f) }
 
-// Every calls f once in each period d, like After. Each period puts a call into the mailbox, even
-// if the call before still waits there; calls of an actor that is slow collect. Periods that pass
-// while the process is suspended are skipped.
+// Every calls f once in each period d, like After. A period in which the call before still waits in
+// the mailbox is skipped, as a time.Ticker drops ticks: so the calls of an actor that is slow do not
+// collect beyond the limit of its mailbox, as those of send_interval would. Periods that pass while
+// the process is suspended are skipped, too.
 func (c *Context[M]) Every(d time.Duration, f func() error) *Timer {
 	d = max(d, 1)
 	return c.after(d, d, f)
@@ -100,14 +102,26 @@ func (c *Context[M]) Every(d time.Duration, f func() error) *Timer {
 
 func (c *Context[M]) after(d, every time.Duration, f func() error) *Timer {
 	p, inc := c.self, c.self.incarnation()
+	var waits atomic.Bool // a call is in the mailbox
 	return startTimer(d, every, func(t *Timer) bool {
+		if waits.Swap(true) {
+			return p.lives(inc) // else the call is never made, and the timer ends
+		}
 		return p.post(User, &extra{inc: inc, task: func() error {
+			waits.Store(false)
 			if !t.claim() {
 				return nil
 			}
 			return f()
 		}})
 	})
+}
+
+// lives reports whether an incarnation is the present one, and alive.
+func (c *core) lives(inc uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inc == inc && c.state.alive()
 }
 
 func (c *core) incarnation() uint32 {
