@@ -218,9 +218,9 @@ func (c *core) endedWith(inc uint32) bool {
 }
 
 // retire finalizes a child that is not restarted. It returns the exit reason of the supervisor if
-// AutoStop says that this ends it; else it resumes the children that waited for this one. If a significant child has crashed, the reason says
-// that: with Shutdown the parent of this supervisor would take a failure for an end that was asked
-// for.
+// AutoStop says that this ends it; else it resumes the children that waited for this one. If a
+// significant child has crashed, the reason says that: with Shutdown the parent of this supervisor
+// would take a failure for an end that was asked for.
 func (s *supervisor) retire(e *entry, reason error) error {
 	significant := e.child.opts.Significant && s.opts.AutoStop != Never
 	if significant && s.failure == nil && IsCrash(reason) {
