@@ -304,7 +304,7 @@ type lazy struct{ slow *atomic.Bool }
 
 func (l *lazy) Start(*actor.Context[job]) error {
 	if l.slow.Load() {
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	}
 	return nil
 }

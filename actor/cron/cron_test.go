@@ -76,10 +76,10 @@ func TestJobsAreDoneWhenTheyAreDue(t *testing.T) {
 func TestJobsThatIsGivenUp(t *testing.T) {
 	actortest.Run(t, func(t *testing.T, node *actor.Node) {
 		c := start(t, node, cron.Job{Name: "slow", Spec: "@every 1m", Do: func(*actor.Context[cron.Command], time.Time) error {
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			return nil
 		}})
-		time.Sleep(2 * time.Minute)
+		actortest.Advance(2 * time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if jobs, err := c.Jobs(ctx); jobs != nil || !errors.Is(err, context.DeadlineExceeded) {
