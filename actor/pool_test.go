@@ -300,12 +300,10 @@ func TestPoolResizesWithoutLoss(t *testing.T) {
 }
 
 // lazy is a worker that may take an hour to start.
-type lazy struct{ slow *atomic.Bool }
+type lazy struct{ start func() }
 
 func (l *lazy) Start(*actor.Context[job]) error {
-	if l.slow.Load() {
-		<-time.After(time.Hour)
-	}
+	l.start()
 	return nil
 }
 
@@ -315,7 +313,12 @@ func (l *lazy) Receive(c *actor.Context[job], m job) error { return m(c) }
 func TestPoolResizeThatIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow atomic.Bool
-		pool, err := actor.NewPool(open(t), func() *lazy { return &lazy{&slow} }, &actor.PoolOptions[job]{
+		start := func() {
+			if slow.Load() {
+				time.Sleep(time.Hour)
+			}
+		}
+		pool, err := actor.NewPool(open(t), func() *lazy { return &lazy{start} }, &actor.PoolOptions[job]{
 			Workers: 2, Worker: actor.ChildOptions{Options: actor.Options{Grace: -1}},
 		})
 		if err != nil {
