@@ -3,7 +3,6 @@ package producer
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -81,7 +80,7 @@ func (t *transaction) end(ctx context.Context, commit, bumps bool) error {
 	next.implicit = bumps
 	marker := s.epoch
 	if bumps {
-		marker = int16(min(int32(s.epoch)+1, math.MaxInt16))
+		marker = nextEpoch(s.epoch)
 		next.lastEpoch = s.epoch
 		if err := t.m.bump(ctx, next); err != nil {
 			return err

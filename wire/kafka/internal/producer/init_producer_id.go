@@ -24,8 +24,8 @@ import (
 // the next epoch, or is refused if it was fenced. Version 4 answers PRODUCER_FENCED where older
 // ones answer INVALID_PRODUCER_EPOCH (KIP-588). Versions 1, 2 and 5 change nothing here.
 
-// lastEpoch is the last epoch that is given to a client. The one after it is left for the marker
-// that fences the client.
+// lastEpoch is the last epoch that a client gets. The one after it is only in markers: in a
+// partition it fences the client that had lastEpoch.
 const lastEpoch = math.MaxInt16 - 1
 
 // InitProducerID gives a client a producer id and an epoch. When it returns without an error, a
@@ -159,15 +159,19 @@ func (m *Manager) bump(ctx context.Context, s *txnState) error {
 	return err
 }
 
-// fence aborts the open transaction and begins a new epoch, so that requests of its producer are
-// refused.
+// nextEpoch returns the epoch after epoch, for markers. It stays at its maximum, which states
+// stored by older versions may have.
+func nextEpoch(epoch int16) int16 { return int16(min(int32(epoch)+1, math.MaxInt16)) }
+
+// fence aborts the open transaction and begins a new epoch, or a new producer id after lastEpoch,
+// so that requests of its producer are refused.
 func (t *transaction) fence(ctx context.Context) error {
 	next := t.state.ended(statusAborted, t.m.now())
 	next.lastEpoch = -1
-	if next.epoch < math.MaxInt16 {
-		next.epoch++
+	if err := t.m.bump(ctx, next); err != nil {
+		return err
 	}
-	return t.m.finish(ctx, t, false, next.epoch, next)
+	return t.m.finish(ctx, t, false, nextEpoch(t.state.epoch), next)
 }
 
 // store commits a new state of t, which is locked, and sets it.

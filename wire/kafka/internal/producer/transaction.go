@@ -34,8 +34,9 @@ import (
 //	fence   InitProducerId while a transaction is open, or its timeout. The epoch rises.
 //	expire  Options.TransactionalExpiry has passed since the last change.
 //
-// After the greatest epoch (lastEpoch) the id gets a new producer id with epoch 0 (bump). Kafka's
-// states PrepareCommit and PrepareAbort do not exist, because every transition is one commit.
+// After lastEpoch the epoch does not rise: the id gets a new producer id with epoch 0 (bump).
+// Kafka's states PrepareCommit and PrepareAbort do not exist, because every transition is one
+// commit.
 //
 // Invariant: only Ongoing has parts, names and groups, and offsets in transaction.offsets.
 type status byte

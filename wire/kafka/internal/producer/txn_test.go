@@ -236,25 +236,28 @@ func TestInitAborts(t *testing.T) {
 	f.sees(tp, 0, "2=c")
 }
 
+// wear gives a transactional id without an open transaction another epoch.
+func (f *fixture) wear(txn string, to int16) id {
+	f.Helper()
+	t, err := f.m.lockTransaction(txn)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer t.mu.Unlock()
+	next := t.state.ended(statusEmpty, f.m.now())
+	next.epoch = to
+	if err := t.store(f.Context(), next); err != nil {
+		f.Fatal(err)
+	}
+	return id{next.pid, to}
+}
+
 // TestEpochsRunOut checks that a new producer id follows the last epoch.
 func TestEpochsRunOut(t *testing.T) {
-	wear := func(f *fixture, txn string, to int16) id {
-		t, err := f.m.lockTransaction(txn)
-		if err != nil {
-			f.Fatal(err)
-		}
-		defer t.mu.Unlock()
-		next := t.state.ended(statusEmpty, f.m.now())
-		next.epoch = to
-		if err := t.store(f.Context(), next); err != nil {
-			f.Fatal(err)
-		}
-		return id{next.pid, to}
-	}
 	f := newFixture(t)
 	tp := f.topic("t", 1)
 	f.init("x")
-	p := wear(f, "x", lastEpoch)
+	p := f.wear("x", lastEpoch)
 	q, code := f.initAs("x", p, 5)
 	f.wantCode("init", code, nil)
 	if q.pid == p.pid || q.epoch != 0 {
@@ -264,7 +267,7 @@ func TestEpochsRunOut(t *testing.T) {
 	if f.wantCode("init again", code, nil); again != q {
 		t.Errorf("again after %v came %v, want %v", p, again, q)
 	}
-	p = wear(f, "x", lastEpoch)
+	p = f.wear("x", lastEpoch)
 	f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "a")), nil, 0)
 	for range 2 {
 		q = f.ended("x", p, true, 5)
@@ -279,17 +282,38 @@ func TestEpochsRunOut(t *testing.T) {
 	f.want(f.txnAppend("x", true, tp, 0, batch(q, 0, true, "b")), nil, 2)
 	f.ended("x", q, true, 5)
 	f.sees(tp, 0, "0=a", "2=b")
-	// The epoch after lastEpoch, which fences.
-	p = wear(f, "x", lastEpoch)
-	f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "c")), nil, 4)
-	f.clock.Advance(2 * time.Minute)
-	f.upkeep()
-	if got := f.ended("x", p, false, 5); got != (id{p.pid, math.MaxInt16}) {
-		t.Errorf("an abort after the timeout brings %v", got)
-	}
-	q = f.ended("x", id{p.pid, math.MaxInt16}, false, 5)
-	if q.pid == p.pid || q.epoch != 0 {
-		t.Errorf("after the last epoch of all came %v", q)
+}
+
+// TestTimeoutAtLastEpoch checks that a timeout fences a client with the last epoch, and the client
+// that goes on with the epoch from its abort afterwards.
+func TestTimeoutAtLastEpoch(t *testing.T) {
+	for _, last := range []int16{lastEpoch, math.MaxInt16} { // a state of an older version may have MaxInt16
+		f := newFixture(t)
+		tp := f.topic("t", 1)
+		f.init("x")
+		p := f.wear("x", last)
+		timeout := func() {
+			f.clock.Advance(2 * time.Minute)
+			f.upkeep()
+			f.reopen(false)
+			tp, _ = f.catalog.Topic(t.Context(), "t")
+		}
+		f.want(f.txnAppend("x", true, tp, 0, batch(p, 0, true, "a")), nil, 0)
+		timeout()
+		f.want(f.txnAppend("x", true, tp, 0, batch(p, 1, true, "b")), kerr.InvalidProducerIDMapping, -1)
+		var q id
+		for range 2 {
+			if q = f.ended("x", p, false, 5); q.pid == p.pid || q.epoch != 0 {
+				t.Errorf("an abort after the timeout of %v brings %v", p, q)
+			}
+		}
+		f.want(f.txnAppend("x", true, tp, 0, batch(q, 0, true, "c")), nil, 2)
+		timeout()
+		f.want(f.txnAppend("x", true, tp, 0, batch(q, 1, true, "d")), kerr.InvalidProducerEpoch, -1)
+		r := f.ended("x", q, false, 5)
+		f.want(f.txnAppend("x", true, tp, 0, batch(r, 0, true, "e")), nil, 4)
+		f.ended("x", r, true, 5)
+		f.sees(tp, 0, "4=e")
 	}
 }
 
