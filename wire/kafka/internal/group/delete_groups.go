@@ -60,6 +60,9 @@ const eraseStep = 10_000
 // erase removes a group without members from the log, and reports whether anything of it was
 // stored. The offsets go first: after a failure the group is still listed and can be deleted again.
 func (g *group) erase(ctx context.Context) (bool, error) {
+	if err := g.seal(); err != nil {
+		return false, err
+	}
 	var all []partition.StoredOffset
 	for s, err := range partition.StoredOffsets(ctx, g.c.log, g.name) {
 		if err != nil {
@@ -83,7 +86,18 @@ func (g *group) erase(ctx context.Context) (bool, error) {
 	return true, g.finalize(ctx)
 }
 
+// seal stores the header of a group without members again, with a new version. Commits of offsets
+// that have passed fence, and are not in the log yet, fail from then on, and wait for the lock of
+// the group before they try again. So an offset that is not in the log after seal is not stored
+// before the group is unlocked.
+func (g *group) seal() error {
+	g.changed.header = g.version > 0
+	return g.save()
+}
+
 // finalize removes the header of a group without members from the log, and the group from memory.
+// The caller has called seal, and there was no offset in the log after that: an offset without a
+// header would never expire.
 func (g *group) finalize(ctx context.Context) error {
 	if g.version == 0 {
 		return nil

@@ -22,6 +22,10 @@ import (
 // stores a new version of the record before it assigns the partition to another member; after that
 // the condition of the former owner fails.
 //
+// Invariant: an offset that a client has committed has a header beside it, so that it can expire.
+// The header is removed only after all commits with an earlier condition have failed or are in the
+// log (seal).
+//
 // Offsets in transactions are checked by the first step alone (CheckTxnCommit), as in Kafka: a
 // producer that is fenced cannot end the transaction.
 

@@ -152,6 +152,12 @@ func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 	if left, err := c.hasOffsets(ctx, name); left || err != nil {
 		return err
 	}
+	if err := g.seal(); err != nil {
+		return err
+	}
+	if left, err := c.hasOffsets(ctx, name); left || err != nil {
+		return err
+	}
 	err = g.finalize(ctx)
 	if errors.Is(err, mainstem.ErrConflict) {
 		return nil
