@@ -153,11 +153,11 @@ func (s *Server) accept(nc net.Conn, l net.Listener, as *Listener) {
 	full := len(s.mu.conns) >= s.o.MaxConnections
 	if s.mu.closing || full {
 		s.mu.Unlock()
-		_ = nc.Close()
-		if full {
+		if full { // counted before the client can notice
 			s.o.Metrics.Refused()
 			s.o.Logger.Warn("kafka connection refused: there are too many", "client", nc.RemoteAddr(), "limit", s.o.MaxConnections)
 		}
+		_ = nc.Close()
 		return
 	}
 	s.mu.conns[c] = struct{}{}
