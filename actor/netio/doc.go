@@ -22,8 +22,7 @@
 // Closed is a dead letter if the actor is asked to end while the mailbox of the receiver is full.
 // The bytes of the commands of one sender are written in the order of the commands. No data is
 // dropped: if sending an Event fails, the actor ends. Datagrams may be lost. However an actor ends,
-// also by Kill, its connection, listener or socket is closed, and its process is ended. A listener, a
-// server or a socket frees its address before a supervisor restarts it.
+// also by Kill, its connection, listener or socket is closed, and its process is ended.
 //
 // Back-pressure: as long as the mailbox of the receiver has a limit, the policy [actor.Block] and
 // no room, nothing more is read. A mailbox with a limit of the Conn itself holds up those that

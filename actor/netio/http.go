@@ -50,12 +50,9 @@ func (s *Server) Start(c *actor.Context[Address]) error {
 	s.listener, s.done = listener, make(chan struct{})
 	server := &http.Server{Handler: s.Handler, ReadHeaderTimeout: headerTimeout}
 	served := make(chan error, 1)
-	go func() {
-		served <- server.Serve(listener)
-		close(served)
-	}()
+	go func() { served <- server.Serve(listener) }()
 	go s.watch(c, c.Self(), c.Done(), s.done, server, served)
-	return atEnd(c, func() { _ = listener.Close() })
+	return nil
 }
 
 // watch shuts the server down when the actor is asked to end, and sends the actor a message that
@@ -64,12 +61,8 @@ func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-ch
 	defer close(done)
 	select {
 	case err := <-served:
-		select {
-		case <-ending: // the listener was closed because the actor ends
-		default:
-			_ = self.SendPriority(ctx, actor.System, Address{from: s.listener, err: err}) // fails if it has ended
-			return
-		}
+		_ = self.SendPriority(ctx, actor.System, Address{from: s.listener, err: err}) // fails if it has ended
+		return
 	case <-ending:
 	}
 	grace := s.Grace

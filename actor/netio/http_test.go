@@ -122,5 +122,11 @@ func TestServerThatIsKilledIsClosed(t *testing.T) {
 	s.Kill()
 	actortest.ExpectEnd(t, s, actor.Killed)
 	// The port can be taken again as soon as the server has gone.
-	actortest.Spawn(t, node, &netio.Server{Address: address, Handler: http.NotFoundHandler()}, nil)
+	var err error
+	for deadline := time.Now().Add(actortest.Patience); time.Now().Before(deadline); {
+		if _, err = actor.Spawn(node, &netio.Server{Address: address, Handler: http.NotFoundHandler()}, nil); err == nil {
+			return
+		}
+	}
+	t.Error(err)
 }

@@ -51,6 +51,7 @@ type Listener struct {
 	Max int
 
 	listener net.Listener
+	done     chan struct{}         // closed when the acceptor has ended; nil until Start listens
 	conns    int                   // connections whose actors have not ended
 	held     actor.Reply[struct{}] // if holds: the answer for which the acceptor waits
 	holds    bool
@@ -65,41 +66,18 @@ func (l *Listener) Start(c *actor.Context[Address]) error {
 	if err != nil {
 		return err
 	}
-	l.listener = listener
-	ending, done := c.Done(), make(chan struct{})
+	l.listener, l.done = listener, make(chan struct{})
+	ending := c.Done()
 	go func() {
 		<-ending
 		_ = listener.Close()
 	}()
 	go func() {
-		defer close(done)
+		defer close(l.done)
 		accept(c, c.Self(), listener)
 	}()
-	return atEnd(c, func() {
-		_ = listener.Close()
-		<-done
-	})
+	return nil
 }
-
-// atEnd has f called when the present incarnation of c's actor ends, before a supervisor restarts it:
-// so the address is free then. It does so by a child, since the children of an actor end before it
-// does, also when it is killed and its own Stop method is not called.
-func atEnd(c actor.Spawner, f func()) error {
-	_, err := actor.Spawn(c, actor.Actor[struct{}](closer(f)), &actor.Options{Grace: -1})
-	if err != nil {
-		f()
-	}
-	return err
-}
-
-// closer is the child of atEnd.
-type closer func()
-
-// Receive does nothing.
-func (closer) Receive(*actor.Context[struct{}], struct{}) error { return nil }
-
-// Stop calls f.
-func (f closer) Stop(*actor.Context[struct{}], error) { f() }
 
 // listen returns a listener, of TLS if config is not nil.
 func listen(ctx context.Context, network, address string, config *tls.Config) (net.Listener, error) {
@@ -199,4 +177,12 @@ func (l *Listener) adopt(c *actor.Context[Address], conn net.Conn) error {
 		return nil
 	})
 	return nil
+}
+
+// Stop stops listening and waits for the acceptor.
+func (l *Listener) Stop(*actor.Context[Address], error) {
+	if l.listener != nil {
+		_ = l.listener.Close()
+		<-l.done
+	}
 }

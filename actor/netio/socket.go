@@ -36,6 +36,7 @@ type Socket struct {
 	To actor.Ref[Datagram]
 
 	conn *net.UDPConn
+	done chan struct{} // closed when the goroutine that reads has ended; nil until Start opens the socket
 }
 
 // Start opens the socket. It fails with Invalid if To is not set, or with the error of opening it.
@@ -49,8 +50,8 @@ func (s *Socket) Start(c *actor.Context[Datagram]) error {
 		return err
 	}
 	conn := pc.(*net.UDPConn)
-	s.conn = conn
-	ending, self, done := c.Done(), c.Self(), make(chan struct{})
+	s.conn, s.done = conn, make(chan struct{})
+	ending, self, done := c.Done(), c.Self(), s.done
 	go func() {
 		<-ending
 		_ = conn.Close()
@@ -60,10 +61,7 @@ func (s *Socket) Start(c *actor.Context[Datagram]) error {
 		err := guard(func() error { return s.read(c, conn) })
 		_ = self.SendPriority(c, actor.System, Datagram{from: conn, err: err}) // fails if it has ended
 	}()
-	return atEnd(c, func() {
-		_ = conn.Close()
-		<-done
-	})
+	return nil
 }
 
 // read receives datagrams and sends them to the receiver until receiving fails. It returns that
@@ -96,4 +94,12 @@ func (s *Socket) Receive(c *actor.Context[Datagram], m Datagram) error {
 		c.Log().Warn("a datagram is not sent", "peer", m.Peer.String(), "err", err)
 	}
 	return nil
+}
+
+// Stop closes the socket and waits for the goroutine that reads.
+func (s *Socket) Stop(*actor.Context[Datagram], error) {
+	if s.conn != nil {
+		_ = s.conn.Close()
+		<-s.done
+	}
 }
