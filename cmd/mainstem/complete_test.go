@@ -21,7 +21,8 @@ func TestCompletionIsBounded(t *testing.T) {
 	if r := run(t.Context(), in, "kv", "import", "b", "-", "--key", "{{.id}}", "--log", dir); r.status != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
-	r := run(t.Context(), nil, "__complete", "kv", "get", "--log", dir, "b", "user-")
+	patient := func(m *cli.Main) { m.Env = append(m.Env, cli.CompletionTime+"=2m") }
+	r := run(t.Context(), patient, "__complete", "kv", "get", "--log", dir, "b", "user-")
 	if n := strings.Count(r.out, "user-"); r.status != cli.ExitOK || n != 200 || strings.Contains(r.out, "other-") {
 		t.Errorf("%d names, want 200: %+v", n, r)
 	}

@@ -38,7 +38,7 @@ const (
 )
 
 // clientVariables are all of them.
-var clientVariables = []string{"MAINSTEM_TLS_CA", "MAINSTEM_TIMEOUT", ConfigVariable, KafkaPassword, KafkaPassword + "_FILE",
+var clientVariables = []string{"MAINSTEM_TLS_CA", "MAINSTEM_TIMEOUT", CompletionTime, ConfigVariable, KafkaPassword, KafkaPassword + "_FILE",
 	AlertsPassword, AlertsPassword + "_FILE"}
 
 // WithLog opens the log that the command line names, runs do, and closes it. The context
