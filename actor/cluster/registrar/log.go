@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/lease"
@@ -15,14 +16,14 @@ type Log struct {
 	log     mainstem.Log
 	options *lease.Options
 
-	mu     sync.Mutex    // guards keeper; held during all of Announce and Withdraw
-	keeper *lease.Keeper // nil: no node is announced
+	turn   chan struct{}                // of capacity 1: held by Announce and Withdraw
+	keeper atomic.Pointer[lease.Keeper] // nil: no node is announced. Changed with turn held
 }
 
 // New returns a registrar on a log. It does not use the log before a node is announced. The log
 // belongs to the caller, who closes it after Withdraw.
 func New(log mainstem.Log, o *lease.Options) *Log {
-	r := &Log{log: log}
+	r := &Log{log: log, turn: make(chan struct{}, 1)}
 	if o != nil {
 		own := *o
 		r.options = &own
@@ -32,49 +33,68 @@ func New(log mainstem.Log, o *lease.Options) *Log {
 
 // Announce makes a node a member of the cluster, at an address. If an earlier life of the node has
 // crashed, it waits until its session has ended. It fails with Exists if another node of that name
-// lives, or if this registrar has announced a node; otherwise as [lease.Open] does. Resolve, Keeper
-// and Withdraw wait until it is done.
+// lives, or if this registrar has announced a node; otherwise as [lease.Open] does. Until it is
+// done, no node is announced for Resolve and Keeper.
 func (r *Log) Announce(ctx context.Context, node string, start uint64, addr string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.keeper != nil {
-		return mainstem.Errorf(mainstem.KindExists, "announce node "+node, "this registrar has announced %s", r.keeper.Self().Name)
+	if err := r.take(ctx, "announce node "+node); err != nil {
+		return err
+	}
+	defer r.pass()
+	if k := r.keeper.Load(); k != nil {
+		return mainstem.Errorf(mainstem.KindExists, "announce node "+node, "this registrar has announced %s", k.Self().Name)
 	}
 	k, err := lease.Open(ctx, r.log, lease.Member{Name: node, Start: start, Address: addr}, r.options)
 	if err != nil {
 		return err
 	}
-	r.keeper = k
+	r.keeper.Store(k)
 	return nil
 }
 
 // Withdraw ends the membership of a node, and all its leases. It does nothing if another node, or
-// none, is announced.
+// none, is announced. It waits for an Announce that is under way, and fails with Canceled if ctx
+// ends first.
 func (r *Log) Withdraw(ctx context.Context, node string, start uint64) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	k := r.keeper
+	if err := r.take(ctx, "withdraw node "+node); err != nil {
+		return err
+	}
+	defer r.pass()
+	k := r.keeper.Load()
 	if k == nil {
 		return nil
 	}
 	if self := k.Self(); self.Name != node || self.Start != start {
 		return nil
 	}
-	r.keeper = nil
+	r.keeper.Store(nil)
 	return k.Close(ctx)
 }
 
-// Keeper returns the keeper of the announced node, which sees the members and acquires leases; nil
-// if no node is announced.
-func (r *Log) Keeper() *lease.Keeper {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.keeper
+// take waits for the turn, which pass gives back.
+func (r *Log) take(ctx context.Context, op string) error {
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	began := time.Now()
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return mainstem.Ended(ctx, op, began, "another Announce or Withdraw of this registrar")
+	}
 }
+
+func (r *Log) pass() { <-r.turn }
+
+// Keeper returns the keeper of the announced node, which sees the members and acquires leases; nil
+// if no node is announced, as while Announce waits.
+func (r *Log) Keeper() *lease.Keeper { return r.keeper.Load() }
 
 // Resolve returns the address of a member, as this node has seen it last; it does not read the log.
 // It fails with NotFound if there is no such member or it does not listen, Unavailable if no node
-// is announced. It waits for an Announce or Withdraw that is under way, whatever its context.
+// is announced yet. It does not wait.
 func (r *Log) Resolve(_ context.Context, node string) (string, error) {
 	k := r.Keeper()
 	if k == nil {

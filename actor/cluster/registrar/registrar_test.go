@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/registrar"
+	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/lease"
 )
@@ -117,6 +119,41 @@ func TestNodesFindEachOtherOnALog(t *testing.T) {
 			<-changed
 		}
 		if err := errors.Join(a.Withdraw(t.Context(), "a", 1), b.Withdraw(t.Context(), "b", 2)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// After a crash Announce waits for the end of the earlier life's session. Meanwhile
+// the other methods return at once, or when their context ends.
+func TestNothingHangsWhileAnnounceWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := model.New(nil)
+		defer log.Close()
+		past, r := registrar.New(log, &lease.Options{TTL: time.Minute}), registrar.New(log, nil)
+		if err := past.Announce(t.Context(), "a", 1, "10.0.0.1:1"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Announce(ctx, "a", 2, "10.0.0.1:2") }()
+		synctest.Wait()
+		if _, err := r.Resolve(t.Context(), "b"); !errors.Is(err, mainstem.ErrUnavailable) {
+			t.Errorf("Resolve during Announce: %v, want Unavailable", err)
+		}
+		if k := r.Keeper(); k != nil {
+			t.Errorf("Keeper during Announce: %v, want none", k.Self())
+		}
+		short, stop := context.WithTimeout(t.Context(), time.Millisecond)
+		defer stop()
+		if err := r.Withdraw(short, "a", 2); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Withdraw during Announce: %v, want the end of its context", err)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, mainstem.ErrCanceled) {
+			t.Errorf("Announce: %v, want Canceled", err)
+		}
+		if err := past.Withdraw(t.Context(), "a", 1); err != nil {
 			t.Error(err)
 		}
 	})
