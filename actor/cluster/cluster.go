@@ -39,6 +39,7 @@ type Cluster struct {
 	offers   offers  // actors and applications that other nodes may start here
 	mirrors  mirrors // events of other nodes
 
+	announced bool          // Join has called Announce, so Leave calls Withdraw
 	malformed atomic.Uint64 // frames that were refused
 	left      sync.Once     // of Leave
 	leaving   atomic.Bool   // Leave was called: no node is dialed
@@ -151,6 +152,7 @@ func Join(node *actor.Node, o *Options) (*Cluster, error) {
 		addr := cmp.Or(opts.Advertise, c.Addr())
 		ctx, cancel := context.WithTimeout(c.life, opts.AnnounceTimeout)
 		defer cancel()
+		c.announced = true
 		if err := a.Announce(ctx, node.Name(), node.Start(), addr); err != nil {
 			return nil, errors.Join(err, c.Leave(c.life))
 		}
@@ -229,7 +231,7 @@ func (c *Cluster) announce() error {
 func (c *Cluster) Leave(ctx context.Context) error {
 	c.leaving.Store(true)
 	c.left.Do(func() {
-		if a, ok := c.opts.Resolver.(Announcer); ok && c.Addr() != "" {
+		if a, ok := c.opts.Resolver.(Announcer); ok && c.announced {
 			c.leaveErr = a.Withdraw(ctx, c.node.Name(), c.node.Start())
 		}
 		c.leaveErr = errors.Join(c.leaveErr, c.end.Close(ctx))

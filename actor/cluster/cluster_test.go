@@ -17,6 +17,8 @@ import (
 	"github.com/mainstemdev/mainstem/actor/cluster"
 	"github.com/mainstemdev/mainstem/actor/cluster/devca"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
+	"github.com/mainstemdev/mainstem/actor/cluster/registrar"
+	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -256,4 +258,31 @@ func worker2(t testing.TB, m *member) actor.Ref[Errand] {
 	}
 	testkit.Eventually(t, "the address to be forgotten", func() bool { _, err := m.node.Inspect(a); return err != nil })
 	return r
+}
+
+// A second Join of a node fails, and leaves the announcement of the first alone.
+func TestASecondJoinKeepsTheAnnouncementOfTheFirst(t *testing.T) {
+	log := model.New(nil)
+	defer log.Close()
+	r := registrar.New(log, nil)
+	node, err := actor.Open("a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	o := &cluster.Options{Listen: "127.0.0.1:0", Secret: secret, Plain: true, Logger: logger(t), Resolver: r}
+	c, err := cluster.Join(node, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper := r.Keeper()
+	if _, err := cluster.Join(node, o); !errors.Is(err, mainstem.ErrExists) {
+		t.Errorf("a second Join: %v, want Exists", err)
+	}
+	if r.Keeper() != keeper || keeper.Context().Err() != nil {
+		t.Error("the announcement of the first was withdrawn")
+	}
+	if err := c.Leave(t.Context()); err != nil || r.Keeper() != nil {
+		t.Errorf("Leave: %v, announced %v", err, r.Keeper())
+	}
 }
