@@ -35,7 +35,8 @@
 // Flow: at most [Options.Window] bytes per peer are pending, plus the last message of each stream.
 // A numbered frame is pending until the handler has returned from all its messages and the
 // acknowledgement has arrived, so a slow receiver slows down its senders. A frame of AtMostOnce
-// messages is pending until it has been written: there TCP's flow control slows the sender.
+// messages is pending until it has been written, where TCP's flow control slows the sender, and the
+// numbered frames before it in its stream are acknowledged.
 //
 // Sessions: a session has a random ID and belongs to one incarnation of each node. A new
 // incarnation of a node ends the session with the one before. An incarnation earlier than one that

@@ -15,10 +15,10 @@ import (
 //     known whether one of its messages is ExactlyOnce, so the frame gets its number here.
 //  3. take gives up to maxBatch frames to the writer, which fills in their headers, in place, and
 //     writes them. Meanwhile senders append to the same segment, behind them.
-//  4. wrote: frames without a number are no longer pending.
-//  5. ack: numbered frames up to the acknowledged one are no longer pending.
+//  4. wrote: nothing waits for frames without a number.
+//  5. ack: nothing waits for the numbered frames up to the acknowledged one.
 //
-// pop then removes frames from the front. When a connection has failed, its writer calls stopped,
+// pop then removes such frames from the front. When a connection has failed, its writer calls stopped,
 // and the next connection calls rewind with the number of the last frame that the peer received.
 // The numbered frames after it are taken again. A frame without a number is never written twice.
 //
@@ -28,10 +28,11 @@ import (
 //
 // Invariant: the numbers in frames, without zeros, increase by one from frame to frame.
 //
-// Invariant: held is the size of the open frame and of all frames that are counted.
+// Invariant: held is the size of the open frame and of frames from head on.
 //
-// frames is a queue. So a frame without a number that was written stays in it, not counted, until
-// the numbered frames before it are acknowledged.
+// frames is a queue. So a frame without a number that was written stays in it until the numbered
+// frames before it are acknowledged. It counts until then, since its memory is in use: otherwise a
+// peer that acknowledges nothing could make the queue grow beyond the window.
 
 const (
 	segmentSize = frame.HeaderSize + frame.MaxPayload // bytes; one frame may fill a segment
@@ -63,7 +64,6 @@ type outFrame struct {
 	from, to int    // in seg.mem, with the header
 	number   uint64 // 0: no message in it is ExactlyOnce, and it is written at most once
 	tried    bool   // it was given to the writer of a connection
-	counted  bool   // its bytes are in outbox.held
 }
 
 // open is the frame that messages are appended to. It gets a number if one of its messages is
@@ -207,7 +207,7 @@ func (o *outbox) seal() {
 	if o.open.from < 0 || o.open.entries == 0 {
 		return
 	}
-	f := outFrame{seg: o.last, from: o.open.from, to: o.last.used, counted: true}
+	f := outFrame{seg: o.last, from: o.open.from, to: o.last.used}
 	if o.open.numbered {
 		o.number++
 		f.number = o.number
@@ -242,22 +242,14 @@ func (o *outbox) take(batch []outFrame) []outFrame {
 }
 
 // wrote is called when the frames of the last take have been written.
-func (o *outbox) wrote() { o.forgetTried(o.busy) }
+func (o *outbox) wrote() {
+	o.busy = -1
+	o.pop()
+}
 
 // stopped is called when the writer of a connection ends. Frames that it may not have written
 // completely are treated like written ones: those with a number wait for rewind.
-func (o *outbox) stopped() { o.forgetTried(o.head) }
-
-// forgetTried discounts the tried frames without a number from index from on, and pops.
-func (o *outbox) forgetTried(from int) {
-	o.busy = -1
-	for i := max(from, o.head); i < o.next; i++ {
-		if f := &o.frames[i]; f.number == 0 {
-			o.discount(f)
-		}
-	}
-	o.pop()
-}
+func (o *outbox) stopped() { o.wrote() }
 
 // ack is called when the peer has handled the numbered frames up to n. Acknowledgements may be
 // repeated or late. It returns ErrProtocol if that frame was never sent.
@@ -291,8 +283,8 @@ func (o *outbox) rewind(taken uint64) error {
 	return nil
 }
 
-// pop removes frames from the front: acknowledged ones, and ones without a number that are no
-// longer counted. It stops at frames that belong to the writer.
+// pop removes frames from the front: acknowledged ones, and ones without a number that were
+// written. It stops at frames that belong to the writer.
 func (o *outbox) pop() {
 	limit := o.next
 	if o.busy >= 0 {
@@ -300,10 +292,10 @@ func (o *outbox) pop() {
 	}
 	for o.head < limit {
 		f := &o.frames[o.head]
-		if f.number > o.acked || f.number == 0 && f.counted {
+		if f.number > o.acked {
 			break
 		}
-		o.discount(f)
+		o.held -= f.to - f.from
 		f.seg.release()
 		*f = outFrame{}
 		o.head++
@@ -331,14 +323,6 @@ func (o *outbox) compact() {
 	}
 	if len(o.frames) == 0 && o.last != nil && o.open.from < 0 {
 		o.last.used = 0
-	}
-}
-
-// discount returns the bytes of a frame to the window, once.
-func (o *outbox) discount(f *outFrame) {
-	if f.counted {
-		f.counted = false
-		o.held -= f.to - f.from
 	}
 }
 

@@ -173,6 +173,9 @@ func TestOutboxModel(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				w.check(t, false)
+				if held := w.pending(); w.out.held != held {
+					t.Fatalf("%d bytes are counted, %d are pending", w.out.held, held)
+				}
 				if w.out.held < 0 || w.out.head > w.out.next || w.out.next > len(w.out.frames) {
 					t.Fatalf("held %d, head %d, next %d of %d", w.out.held, w.out.head, w.out.next, len(w.out.frames))
 				}
@@ -180,6 +183,18 @@ func TestOutboxModel(t *testing.T) {
 		})
 		w.finish(t, &theirs)
 	})
+}
+
+// pending returns the bytes of the frames in the queue and of the open one.
+func (w *wire) pending() int {
+	n := 0
+	for _, f := range w.out.frames[w.out.head:] {
+		n += f.to - f.from
+	}
+	if w.out.open.from >= 0 {
+		n += w.out.last.used - w.out.open.from
+	}
+	return n
 }
 
 // finish ends a run: either all arrives, or all that did not is left over.
@@ -263,5 +278,29 @@ func TestSegmentsStayWithTheWriter(t *testing.T) {
 	o.wrote()
 	if seg.refs != 0 || len(o.frames) != 0 {
 		t.Errorf("the frame is kept after it was written and acknowledged: %d references, %v", seg.refs, o.frames)
+	}
+}
+
+// TestWrittenFramesCountWhileTheyAreKept: behind a numbered frame that the peer does not
+// acknowledge, frames without a number stay in memory, so they take credit.
+func TestWrittenFramesCountWhileTheyAreKept(t *testing.T) {
+	const window = 1 << 20
+	o := newOutbox(window, 1<<20)
+	o.place(0, 1, []byte("x"), true)
+	body := make([]byte, 1000)
+	n := 0
+	for ; !o.full() && n < 10*window/len(body); n++ {
+		o.place(0, 1, body, false)
+		o.take(nil)
+		o.wrote()
+	}
+	if most := window/len(body) + 1; n > most {
+		t.Errorf("%d messages were taken, want at most %d", n, most)
+	}
+	if err := o.ack(1); err != nil {
+		t.Fatal(err)
+	}
+	if o.full() || !o.empty() || o.held != 0 {
+		t.Errorf("all is written and acknowledged, but %d bytes are held in %d frames", o.held, len(o.frames)-o.head)
 	}
 }
