@@ -32,7 +32,7 @@ type wait struct {
 // messages of the generation wait until it is answered, fails, or flushPatience is over.
 func (g *router[M]) flush(c *actor.Context[any], i, gen int, former string) {
 	p := &g.states[i]
-	to, err := g.lane(c, former) // behind what went there before
+	l, err := g.lane(c, former) // behind what went there before
 	if err != nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (g *router[M]) flush(c *actor.Context[any], i, gen int, former string) {
 	w := &wait{former: former}
 	h.flushes = append(h.flushes, w)
 	ask := func(r actor.Reply[flushDone]) any { return flush{i, gen + 1, r} }
-	w.cancel = actor.AskThen(c, to, flushPatience, ask, func(flushDone, error) error {
+	w.cancel = actor.AskThen(c, l.to, flushPatience, ask, func(flushDone, error) error {
 		h.flushed(w)
 		g.release(c, p)
 		g.finish(c)

@@ -40,7 +40,8 @@ type Options struct {
 	// Buffer limits two numbers of messages: those that wait on this node for one shard, for each
 	// number of times that they were forwarded, while the shard moves or has no owner, beyond which
 	// they are dead letters; and those of this node's senders that have not been sent to other nodes,
-	// beyond which senders wait. Default [DefaultBuffer].
+	// beyond which senders wait. While so many messages that other nodes have forwarded wait to be
+	// sent to one node, further ones wait for their shard. Default [DefaultBuffer].
 	Buffer int
 	// Entities are the options of each actor, without Name; Idle defaults to [actor.DefaultIdle]. The
 	// policy [actor.Block] is refused: one full mailbox would block a shard.

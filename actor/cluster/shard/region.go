@@ -89,7 +89,7 @@ func open[M any](c Cluster, k *lease.Keeper, name string, g *router[M]) (*Region
 	r.ctx, r.cancel = context.WithCancel(k.Context())
 	g.region, g.states = r, make([]shardState[M], g.opts.Shards)
 	g.requests = make(chan leaseRequest, 2*g.opts.Shards+2)
-	g.slots, g.lanes = make(chan struct{}, g.opts.Buffer), make(map[string]actor.Ref[any])
+	g.slots, g.lanes = make(chan struct{}, g.opts.Buffer), make(map[string]*lane)
 	var err error
 	if r.router, err = actor.Spawn(r.node, actor.Actor[any](g), &actor.Options{Name: actorPrefix + name, Grace: -1}); err != nil {
 		r.cancel()

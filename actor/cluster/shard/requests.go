@@ -17,6 +17,8 @@ type leaseRequest struct {
 	lease   *lease.Lease // of a shard: the one to release, or in the outcome the one that was acquired
 }
 
+var errLost = errors.New("the lease was lost meanwhile")
+
 // present stands for the presence lease in place of a shard.
 const present = -1
 

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -25,7 +24,8 @@ import (
 // handleRequests. Messages to a node wait in its lane, a child actor that may wait for credit. A
 // local message takes one of Options.Buffer slots before it is sent to the router, and has it until
 // it is handed to a host, queued, dropped, or sent by a lane. So the senders of this node wait when
-// lanes are slow. Forwarded messages have no slots.
+// lanes are slow. Forwarded messages have no slots: they wait in their queue while Options.Buffer
+// messages without a slot are in the lane.
 //
 // # Life of a shard on a node
 //
@@ -73,13 +73,13 @@ type router[M any] struct {
 	pending atomic.Bool   // a refresh is in the mailbox
 
 	// The rest is used only in the turn of the actor.
-	states     []shardState[M]           // by shard
-	nodes      []string                  // those whose regions take shards
-	best       []string                  // by shard: which of nodes is to own it, "" if there are none
-	lanes      map[string]actor.Ref[any] // by node
-	announcing bool                      // a request for the presence of this node is under way
-	leaving    *leave                    // Close was called
-	lingering  bool                      // all is given away; late messages are forwarded
+	states     []shardState[M]  // by shard
+	nodes      []string         // those whose regions take shards
+	best       []string         // by shard: which of nodes is to own it, "" if there are none
+	lanes      map[string]*lane // by node
+	announcing bool             // a request for the presence of this node is under way
+	leaving    *leave           // Close was called
+	lingering  bool             // all is given away; late messages are forwarded
 }
 
 // forwardGen is the state of a shard for the messages of one generation.
@@ -95,7 +95,7 @@ type local[M any] struct{ m M }
 // envelope is a message for a lane.
 type envelope struct {
 	m    any
-	slot bool // m has a slot, which the lane frees
+	slot bool // m has a slot, which the lane frees; else it counts in lane.waiting
 }
 
 // relayed is a message of generation Gen, 2 or more. One of generation 1 is sent as it is.
@@ -215,7 +215,7 @@ func (g *router[M]) take(c *actor.Context[any], shard, gen int, m any) {
 		g.deliver(c, p, m)
 		g.free(gen)
 		return
-	case p.owner != "" && p.stage == away:
+	case p.owner != "" && p.stage == away && g.room(p.owner, gen):
 		g.forward(c, p, gen, envelope{m, gen == 0})
 		return
 	}
@@ -257,9 +257,9 @@ func (g *router[M]) deliver(c *actor.Context[any], p *shardState[M], m any) {
 func (g *router[M]) forward(c *actor.Context[any], p *shardState[M], gen int, m envelope) {
 	p.gens[gen].used = true
 	next := min(gen+1, maxGen)
-	lane, err := g.lane(c, p.owner)
+	l, err := g.lane(c, p.owner)
 	if err == nil {
-		err = lane.Send(c, envelope{stamp(m.m, next), m.slot})
+		err = l.send(c, envelope{stamp(m.m, next), m.slot})
 	}
 	if err != nil {
 		g.drop(c, m.m, err)
@@ -281,49 +281,9 @@ func stamp(m any, gen int) any {
 	return m
 }
 
-// lane returns the actor that sends messages to the router of another node, in order. Unlike the
-// router it may wait for that node. Its mailbox is not limited; slots limit the local messages in it.
-func (g *router[M]) lane(c *actor.Context[any], node string) (actor.Ref[any], error) {
-	if l, ok := g.lanes[node]; ok {
-		return l, nil
-	}
-	to, err := actor.At[any](c.Node(), actor.Address{Node: node, Name: actorPrefix + g.region.name})
-	if err != nil {
-		return to, err
-	}
-	l, err := actor.Spawn(c, actor.Func[any](func(c *actor.Context[any], m any) error {
-		switch m := m.(type) {
-		case envelope:
-			_ = to.Send(c, m.m) // if that fails, it is a dead letter already
-			if m.slot {
-				g.free(0)
-			}
-		case flush:
-			if err := to.Send(c, m); err != nil {
-				_ = m.Reply.Fail(err)
-			}
-		}
-		return nil
-	}), nil)
-	if err == nil {
-		g.lanes[node] = l
-	}
-	return l, err
-}
-
-// closeLanes ends the lanes to nodes that are no longer members, after the messages in them.
-func (g *router[M]) closeLanes() {
-	for node, l := range g.lanes {
-		if _, lives := g.region.keeper.Member(node); !lives {
-			l.Drain()
-			delete(g.lanes, node)
-		}
-	}
-}
-
 // release delivers or forwards the queued messages of a shard whose owner is known, but for
-// generations that wait for flushes. Higher generations go first: of the messages of one sender,
-// those that were forwarded more often were sent earlier.
+// generations that wait for flushes, or for room in the lane to the owner. Higher generations go
+// first: of the messages of one sender, those that were forwarded more often were sent earlier.
 func (g *router[M]) release(c *actor.Context[any], p *shardState[M]) {
 	if p.stage != active && (p.stage != away || p.owner == "") {
 		return
@@ -333,14 +293,19 @@ func (g *router[M]) release(c *actor.Context[any], p *shardState[M]) {
 		if len(h.flushes) > 0 {
 			continue
 		}
-		for _, m := range h.queue {
+		n := 0
+		for ; n < len(h.queue) && (p.stage == active || g.room(p.owner, gen)); n++ {
 			if p.stage == active {
-				g.deliver(c, p, m)
+				g.deliver(c, p, h.queue[n])
 			} else {
-				g.forward(c, p, gen, envelope{m, false})
+				g.forward(c, p, gen, envelope{h.queue[n], false})
 			}
 		}
-		h.queue = nil
+		if n == len(h.queue) {
+			h.queue = nil
+		} else if n > 0 {
+			h.queue = slices.Clone(h.queue[n:])
+		}
 	}
 }
 
@@ -458,5 +423,3 @@ func (p *shardState[M]) waiting(others bool) bool {
 	}
 	return false
 }
-
-var errLost = errors.New("the lease was lost meanwhile")

@@ -362,6 +362,48 @@ func TestASoleActorMovesAndItsFormerSelfIsFencedOff(t *testing.T) {
 	})
 }
 
+// Messages that were forwarded to a node cannot wait for slots. While the next owner takes none, a
+// buffer of them is in the lane and another in the queue of the shard; the others are dead letters.
+func TestForwardedMessagesForASlowOwnerAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const buffer = 100
+		log := model.New(nil)
+		defer log.Close()
+		b := newSwitchboard(t, log, "a", "b")
+		l := newLedger(t)
+		ra, err := shard.Open(b.nodes["a"].cluster(), b.nodes["a"].keeper, "tallies", keyOf, nil, &shard.Options{Shards: 16, Buffer: buffer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rb, err := shard.Open(b.nodes["b"].cluster(), b.nodes["b"].keeper, "tallies", keyOf, l.fresh("b"), &shard.Options{Shards: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		b.nodes["a"].stuck.Store(true)
+		for n := range 10 * buffer {
+			d := actor.Delivery{To: actor.Address{Node: "a", Name: "shard/tallies"}, Message: Count{Key: "k", From: "x", N: n + 1}}
+			if err := b.nodes["a"].Inbound().Deliver(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(time.Minute)
+		b.nodes["a"].stuck.Store(false)
+		pass(time.Minute)
+		l.mu.Lock()
+		if got := l.last["x to k"]; got != 2*buffer {
+			t.Errorf("%d messages arrived, want %d", got, 2*buffer)
+		}
+		l.mu.Unlock()
+		if n := b.nodes["a"].DeadLetters(); n != 8*buffer {
+			t.Errorf("%d dead letters, want %d", n, 8*buffer)
+		}
+		if err := errors.Join(ra.Close(t.Context()), rb.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A node that handles nothing slows senders down; it neither fills memory nor holds up messages to
 // other nodes.
 func TestASlowNodeSlowsItsSenders(t *testing.T) {
