@@ -40,6 +40,7 @@ type Cluster struct {
 	mirrors  mirrors // events of other nodes
 
 	announced bool          // Join has called Announce, so Leave calls Withdraw
+	late      chan struct{} // one element for each answer that waits for a node to be dialed
 	malformed atomic.Uint64 // frames that were refused
 	left      sync.Once     // of Leave
 	leaving   atomic.Bool   // Leave was called: no node is dialed
@@ -131,7 +132,7 @@ func Join(node *actor.Node, o *Options) (*Cluster, error) {
 	if err := registerErrors(opts.Registry); err != nil {
 		return nil, err
 	}
-	c := &Cluster{node: node, in: node.Inbound(), opts: opts, log: opts.Logger, kinds: newKinds(opts.Registry)}
+	c := &Cluster{node: node, in: node.Inbound(), opts: opts, log: opts.Logger, kinds: newKinds(opts.Registry), late: make(chan struct{}, maxLate)}
 	if _, err := c.kinds.update(); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -416,3 +417,40 @@ func (m *mute) Message(*link.Peer, uint32, []byte)    {}
 func (m *mute) Up(*link.Peer)                         { m.up.Store(true) }
 func (m *mute) Down(*link.Peer, error)                {}
 func (m *mute) Undelivered(*link.Peer, []byte, error) {}
+
+// A question that is dropped here may be of a node that must be dialed first. The reader that drops
+// it does not wait for that.
+func TestADroppedQuestionIsAnsweredWithoutWaitingForADial(t *testing.T) {
+	c := join(t, "c", nil)
+	found := make(chan struct{})
+	node, err := actor.Open("b", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := cluster.Join(node, &cluster.Options{Secret: secret, Plain: true, Logger: logger(t), Resolver: lateResolver{found, c.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer (&member{Cluster: b, node: node}).leave(t)
+	asker := actor.Address{Node: "c", Start: c.node.Start(), ID: 1}
+	if err := b.Answer(0, asker, nil, fmt.Errorf("dropped: %w", actor.ErrNoReply)); err != nil {
+		t.Errorf("Answer while the asker's node is looked up: %v", err)
+	}
+	close(found)
+	testkit.Eventually(t, "the node to be dialed", func() bool { return len(c.Nodes()) == 1 })
+}
+
+// lateResolver finds all nodes at one address, once found is closed.
+type lateResolver struct {
+	found chan struct{}
+	addr  string
+}
+
+func (r lateResolver) Resolve(ctx context.Context, _ string) (string, error) {
+	select {
+	case <-r.found:
+		return r.addr, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

@@ -88,15 +88,44 @@ func sendFailed(to actor.Address, err error) error {
 }
 
 // Answer implements [actor.Transport]: it sends the answer to a question of another node, from the
-// actor from, 0 for none.
+// actor from, 0 for none. If the question was dropped, Answer does not wait until the node is dialed.
 func (c *Cluster) Answer(from uint64, to actor.Address, v any, err error) error {
 	if to.Node == c.node.Name() {
 		return actor.ErrReplied // a question of this node that is still open has a local reply
+	}
+	if errors.Is(err, actor.ErrNoReply) && c.known(to) == nil {
+		c.answerLater(from, to, err)
+		return nil
 	}
 	s, lost := c.live(c.life, to)
 	if lost != nil {
 		return lost
 	}
+	return s.answer(from, to, v, err)
+}
+
+// maxLate is the number of answers that wait until the nodes of their questions are dialed. At the
+// limit the caller of answerLater waits for another one to be done.
+const maxLate = 1024
+
+// answerLater fails a question that was dropped, from a goroutine: it may have come from a third node,
+// which must be dialed first, and the caller may be a reader that drops the message.
+func (c *Cluster) answerLater(from uint64, to actor.Address, err error) {
+	select {
+	case c.late <- struct{}{}:
+	case <-c.life.Done():
+		return
+	}
+	c.work.Go(func() {
+		defer func() { <-c.late }()
+		if s, lost := c.live(c.life, to); lost == nil {
+			_ = s.answer(from, to, nil, err)
+		}
+	})
+}
+
+// answer sends the peer the answer to one of its questions.
+func (s *session) answer(from uint64, to actor.Address, v any, err error) error {
 	f := frames.Answer{Question: to.ID, Failed: err != nil}
 	if err != nil {
 		// It must not wait for credit: the caller may be a reader that drops a message.
@@ -119,7 +148,7 @@ func (c *Cluster) Answer(from uint64, to actor.Address, v any, err error) error 
 		if k == nil {
 			return dst, nil
 		}
-		return c.kinds.codec.Append(dst, v)
+		return s.cluster.kinds.codec.Append(dst, v)
 	})
 	if err != nil {
 		return sendFailed(to, err)
