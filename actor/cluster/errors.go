@@ -56,17 +56,41 @@ func registerErrors(r *codec.Registry) error {
 	return wrong
 }
 
-// appendError appends the description of an error: its text, its causes, and, if its value or type
+// encodeError returns the description of an error: its text, its causes, and, if its value or type
 // is registered, its name and data. A node that has not registered the name gets the text and the
-// causes.
-func (c *Cluster) appendError(dst []byte, err error) []byte {
+// causes. If the peer does not take so large a message, the texts are cut, data that are longer than
+// a text are left out, and at last all but the text is.
+func (s *session) encodeError(err error) []byte {
+	c := s.cluster
 	far := &frames.Error{Text: "an error that panics"}
 	_ = guard(func() error {
 		left := frames.MaxErrors
 		far = c.describe(err, frames.MaxErrorDepth, &left)
 		return nil
 	})
-	return far.Append(dst)
+	data := far.Append(nil)
+	for _, text := range []int{1 << 10, 64} {
+		if len(data) <= s.room() {
+			return data
+		}
+		shorten(far, text)
+		data = far.Append(data[:0])
+	}
+	if len(data) > s.room() {
+		data = (&frames.Error{Text: far.Text}).Append(data[:0])
+	}
+	return data
+}
+
+// shorten cuts the texts of an error and its causes, and drops data that are longer than that.
+func shorten(far *frames.Error, text int) {
+	far.Text = far.Text[:min(len(far.Text), text)]
+	if len(far.Data) > text {
+		far.Data = nil
+	}
+	for _, cause := range far.Causes {
+		shorten(cause, text)
+	}
 }
 
 // describe returns the description of an error, nil for nil and beyond the limits: depth wrapped
@@ -126,7 +150,7 @@ func cut(s string) string {
 	return s
 }
 
-// parseError is the inverse of appendError. For malformed data, and for an error whose methods
+// parseError is the inverse of encodeError. For malformed data, and for an error whose methods
 // panic, it returns an error about that.
 func (c *Cluster) parseError(data []byte) error {
 	far, err := frames.ParseError(data)

@@ -139,7 +139,7 @@ func (c *Cluster) Exit(from, to actor.Address, reason error) {
 // exit sends the end of a link to the peer, from an actor of this node or 0.
 func (s *session) exit(from uint64, id linkID, reason error) {
 	u := frames.Unlink{Kind: frames.KindExit, ID: id.id, Theirs: !id.ours}
-	text := s.cluster.appendError(nil, reason)
+	text := s.encodeError(reason)
 	s.replies.send(from, func(dst []byte) []byte { return append(u.AppendHead(dst), text...) })
 }
 

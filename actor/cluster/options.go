@@ -19,6 +19,10 @@ const (
 	DefaultDownAfter       = link.DefaultResume
 )
 
+// SmallestMessage is the lowest [Options.MaxMessage] in bytes: what nodes send each other besides
+// messages must fit too.
+const SmallestMessage = 1 << 10
+
 // Resolver finds the addresses of nodes by name.
 type Resolver interface {
 	// Resolve returns the address "host:port" at which a node listens. It fails with NotFound if it
@@ -77,8 +81,9 @@ type Options struct {
 	DownAfter time.Duration
 	// Compression compresses large frames. Default: none.
 	Compression link.Compression
-	// MaxMessage is the limit of an encoded message in bytes; the smaller limit of both nodes
-	// counts. It must also be large enough for the schemas of the types. Default
+	// MaxMessage is the limit of an encoded message in bytes, from [SmallestMessage] to
+	// [link.LargestMessage]; the smaller limit of both nodes counts. A type whose name and schema
+	// exceed it cannot be sent, and the texts of errors that do are cut. Default
 	// [link.DefaultMaxMessage].
 	MaxMessage int
 	// Connections is the number of connections to a peer. Default: see [link.Options].
@@ -130,6 +135,9 @@ func (o *Options) link(node *actor.Node) (*link.Options, error) {
 	}
 	if l.Name != node.Name() || l.Start != node.Start() {
 		return nil, invalidf("Options.Tune has changed the name or start of the node")
+	}
+	if l.MaxMessage != 0 && l.MaxMessage < SmallestMessage {
+		return nil, invalidf("Options.MaxMessage is %d: want 0 (the default) or %d to %d bytes", l.MaxMessage, SmallestMessage, link.LargestMessage)
 	}
 	return l, nil
 }

@@ -214,7 +214,7 @@ func (s *session) onMonitor(body []byte) error {
 // notice sends the end of a monitor or subscription of the peer, by its number.
 func (s *session) notice(k frames.Kind, from, id uint64, reason error) {
 	n := frames.Notice{Kind: k, ID: id}
-	text := s.cluster.appendError(nil, reason)
+	text := s.encodeError(reason)
 	s.replies.send(from, func(dst []byte) []byte { return append(n.AppendHead(dst), text...) })
 }
 

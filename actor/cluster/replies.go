@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 )
 
@@ -57,9 +58,15 @@ func (q *replies) send(from uint64, frame func(dst []byte) []byte) {
 }
 
 // full tries to send r, and reports whether there was no credit. The caller holds mu.
-func (q *replies) full(r reply) bool {
-	err := q.session.peer.Send(noWait, r.lane, link.ExactlyOnce, func(dst []byte) ([]byte, error) { return r.frame(dst), nil })
-	return errors.Is(err, link.ErrWindow)
+func (q *replies) full(r reply) bool { return errors.Is(q.try(noWait, r), link.ErrWindow) }
+
+// try sends r, and logs a failure that is neither the lack of credit nor the end of the session.
+func (q *replies) try(ctx context.Context, r reply) error {
+	err := q.session.peer.Send(ctx, r.lane, link.ExactlyOnce, func(dst []byte) ([]byte, error) { return r.frame(dst), nil })
+	if err != nil && !errors.Is(err, link.ErrWindow) && !errors.Is(err, mainstem.ErrClosed) {
+		q.session.cluster.log.Warn("a frame to another node was lost", "node", q.session.name, "err", err)
+	}
+	return err
 }
 
 // drain is a goroutine that sends the queue in order, and ends when it is empty.
@@ -76,7 +83,7 @@ func (q *replies) drain() {
 		q.queue = q.queue[1:]
 		q.room.Signal()
 		q.mu.Unlock()
-		_ = q.session.peer.Send(q.session.life, r.lane, link.ExactlyOnce, func(dst []byte) ([]byte, error) { return r.frame(dst), nil })
+		_ = q.try(q.session.life, r)
 	}
 }
 

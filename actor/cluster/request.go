@@ -115,8 +115,12 @@ func (s *session) onRequest(body []byte) error {
 // respond sends the response to a request of the peer.
 func (s *session) respond(q frames.Request, numbers []uint64, err error) {
 	f := frames.Response{ID: q.ID, Failed: err != nil, Numbers: numbers}
+	if size := len(f.AppendHead(nil)); err == nil && size > s.peer.MaxMessage() {
+		err = invalidf("the answer has %d bytes, and a message between these nodes at most %d: raise Options.MaxMessage", size, s.peer.MaxMessage())
+		f.Failed, f.Numbers = true, nil
+	}
 	if err != nil {
-		f.Error = s.cluster.appendError(nil, err)
+		f.Error = s.encodeError(err)
 	}
 	s.replies.send(laneOf(q), func(dst []byte) []byte { return append(f.AppendHead(dst), f.Error...) })
 }

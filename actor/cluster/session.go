@@ -242,17 +242,57 @@ func (s *session) awaitTypeAck(ctx context.Context, k *kind, v any) error {
 	}
 }
 
-// announce sends the peer a catalog of kinds of this node, in parts if it is large.
+// room returns how many bytes a message to the peer can have besides the numbers at its front.
+func (s *session) room() int { return s.peer.MaxMessage() - 64 }
+
+// announce sends the peer a catalog of kinds of this node, in parts if it is large. The peer cannot
+// read a kind that is too large for a message.
 func (s *session) announce(ks []*kind) {
-	for len(ks) > 0 {
-		n, size := 0, 0
-		for n < len(ks) && size < maxCatalogPart {
-			size += len(ks[n].name) + len(ks[n].schema)
-			n++
+	var part []*kind
+	var unsent []frames.TypeAnswer
+	size := 0
+	for i, k := range ks {
+		n := typeRoom + len(k.name) + len(k.schema)
+		if n > s.room() {
+			unsent = append(unsent, frames.TypeAnswer{Number: k.number, Problem: fmt.Sprintf(
+				"its name and schema have %d bytes, and a message between these nodes at most %d: raise Options.MaxMessage", n-typeRoom, s.peer.MaxMessage())})
+			continue
 		}
-		part := catalog(ks[:n])
-		s.replies.send(0, func(dst []byte) []byte { return part.Append(dst) })
-		ks = ks[n:]
+		if size > 0 && size+n > min(s.room(), maxCatalogPart) {
+			s.sendCatalog(part)
+			part, size = ks[i:i:i], 0
+		}
+		part, size = append(part, k), size+n
+	}
+	if size > 0 {
+		s.sendCatalog(part)
+	}
+	if len(unsent) > 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.answeredLocked(unsent)
+	}
+}
+
+func (s *session) sendCatalog(ks []*kind) {
+	part := catalog(ks)
+	s.replies.send(0, func(dst []byte) []byte { return part.Append(dst) })
+}
+
+// acknowledge sends the peer answers about its types, in parts if they are large.
+func (s *session) acknowledge(answers []frames.TypeAnswer) {
+	for len(answers) > 0 {
+		n, size := 0, 0
+		for ; n < len(answers); n++ {
+			problem := &answers[n].Problem
+			*problem = (*problem)[:min(len(*problem), frames.MaxText, max(0, s.room()-typeRoom))]
+			if size += typeRoom + len(*problem); n > 0 && size > s.room() {
+				break
+			}
+		}
+		ack := &frames.TypeAck{Answers: answers[:n]}
+		s.replies.send(0, func(dst []byte) []byte { return ack.Append(dst) })
+		answers = answers[n:]
 	}
 }
 
@@ -260,9 +300,12 @@ func (s *session) announce(ks []*kind) {
 // registered here.
 const maxUnknownBytes = 16 << 20
 
-// maxCatalogPart is the size, in bytes of names and schemas, at which a part of a catalog ends; its
-// last entry may exceed it.
+// maxCatalogPart is the size in bytes at which a part of a catalog ends; a single entry may exceed
+// it.
 const maxCatalogPart = 256 << 10
+
+// typeRoom is more bytes than the numbers and lengths of a type in a catalog or in its answer have.
+const typeRoom = 32
 
 // onCatalog takes in types of the peer, and answers.
 func (s *session) onCatalog(body []byte) error {
@@ -276,7 +319,7 @@ func (s *session) onCatalog(body []byte) error {
 
 // consider answers which entries can be read here, and keeps the others for reconsider.
 func (s *session) consider(entries []frames.Entry) {
-	ack := &frames.TypeAck{}
+	var answers []frames.TypeAnswer
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
@@ -297,11 +340,11 @@ func (s *session) consider(entries []frames.Entry) {
 			}
 			in[e.Number] = k
 		}
-		ack.Answers = append(ack.Answers, frames.TypeAnswer{Number: e.Number, Problem: problem})
+		answers = append(answers, frames.TypeAnswer{Number: e.Number, Problem: problem})
 	}
 	s.in.Store(&in)
 	s.mu.Unlock()
-	s.replies.send(0, func(dst []byte) []byte { return ack.Append(dst) })
+	s.acknowledge(answers)
 }
 
 // reconsider answers again about types of the peer that could not be read, and are registered here.
@@ -326,14 +369,22 @@ func (s *session) onTypeAck(body []byte) error {
 		return err
 	}
 	table := s.cluster.kinds.table.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.out.Load()
-	now := &peerTypes{known: append([]string(nil), old.known...), changed: make(chan struct{})}
 	for _, j := range v.Answers {
 		if j.Number > uint64(len(table.byNumber)) {
 			return fmt.Errorf("%w: a verdict on type %d, of which there are %d", frames.ErrMalformed, j.Number, len(table.byNumber))
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answeredLocked(v.Answers)
+	return nil
+}
+
+// answeredLocked takes in answers about types of this node. The caller holds mu.
+func (s *session) answeredLocked(answers []frames.TypeAnswer) {
+	old := s.out.Load()
+	now := &peerTypes{known: append([]string(nil), old.known...), changed: make(chan struct{})}
+	for _, j := range answers {
 		for uint64(len(now.known)) < j.Number {
 			now.known = append(now.known, unanswered)
 		}
@@ -344,7 +395,6 @@ func (s *session) onTypeAck(body []byte) error {
 	}
 	s.out.Store(now)
 	close(old.changed)
-	return nil
 }
 
 // kindNumbered returns the kind of a number of the peer. It must be a type, not an error value.

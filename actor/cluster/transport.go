@@ -126,20 +126,21 @@ func (c *Cluster) answerLater(from uint64, to actor.Address, err error) {
 
 // answer sends the peer the answer to one of its questions.
 func (s *session) answer(from uint64, to actor.Address, v any, err error) error {
-	f := frames.Answer{Question: to.ID, Failed: err != nil}
-	if err != nil {
+	fail := func(err error) {
 		// It must not wait for credit: the caller may be a reader that drops a message.
-		reason := s.cluster.appendError(nil, err)
+		f, reason := frames.Answer{Question: to.ID, Failed: true}, s.encodeError(err)
 		s.replies.send(from, func(dst []byte) []byte { return append(f.AppendHead(dst), reason...) })
+	}
+	if err != nil {
+		fail(err)
 		return nil
 	}
 	k, err := s.kindOf(s.life, v)
 	if err != nil {
-		failed := frames.Answer{Question: to.ID, Failed: true}
-		reason := s.cluster.appendError(nil, err)
-		s.replies.send(from, func(dst []byte) []byte { return append(failed.AppendHead(dst), reason...) })
+		fail(err)
 		return err
 	}
+	f := frames.Answer{Question: to.ID}
 	if k != nil {
 		f.Type = k.number
 	}
@@ -151,7 +152,11 @@ func (s *session) answer(from uint64, to actor.Address, v any, err error) error 
 		return s.cluster.kinds.codec.Append(dst, v)
 	})
 	if err != nil {
-		return sendFailed(to, err)
+		err = sendFailed(to, err)
+		if mainstem.KindOf(err) == mainstem.KindInvalid { // too large, or it cannot be encoded
+			fail(err)
+		}
+		return err
 	}
 	return nil
 }

@@ -127,6 +127,9 @@ func (p *Peer) Start() uint64 { return p.start }
 // Advertised returns the address at which the node can be dialed, "" if it has none.
 func (p *Peer) Advertised() string { return p.advertised }
 
+// MaxMessage returns the limit of a message in bytes: the smaller one of both ends.
+func (p *Peer) MaxMessage() int { return p.maxMessage }
+
 // Done is closed when the session has ended.
 func (p *Peer) Done() <-chan struct{} { return p.done }
 
