@@ -40,7 +40,8 @@
 //
 // Sessions: a session has a random ID and belongs to one incarnation of each node. A new
 // incarnation of a node ends the session with the one before. An incarnation earlier than one that
-// was seen is refused. A session ends when one of its streams has had no connection for
+// was seen is refused, as long as the node is one of the 2*[Options.MaxPeers] whose sessions ended
+// last. A session ends when one of its streams has had no connection for
 // [Options.Resume]. Two nodes that dial each other at the same time get one session.
 //
 // # Security

@@ -55,6 +55,7 @@ type Endpoint struct {
 
 	mu       sync.Mutex // guards the fields below, and those of all known
 	known    map[string]*known
+	sweepAt  int        // number of known at which sweep does something
 	sessions int        // those in known
 	closing  bool       // Close was called: no dial and no session begins
 	shaking  []net.Conn // accepted, and nothing proven yet, oldest first
@@ -66,6 +67,7 @@ type known struct {
 	highest    uint64        // the latest incarnation of a session; earlier ones are refused
 	advertised string        // the address of the last session that advertised one
 	past       frame.Session // the last session that ended
+	ended      time.Time     // when that was
 	dial       *dial         // under way, else nil
 	failures   int           // dials that failed since the last session
 	retry      time.Time     // no dial before, if failure is set
@@ -215,18 +217,31 @@ func (e *Endpoint) knows(name string) *known {
 	return k
 }
 
-// sweep removes nodes without a session, a dial or a backoff, of which no incarnation was seen, when
-// there are many.
+// sweep removes nodes without a session, a dial or a backoff, when there are many: those of which no
+// incarnation was seen, and all others but the 2*MaxPeers whose sessions ended last. It does nothing
+// until the number of nodes has doubled, so that its cost is small for each new name.
 func (e *Endpoint) sweep() {
-	if len(e.known) < 4*e.o.MaxPeers {
+	if len(e.known) < max(e.sweepAt, 4*e.o.MaxPeers) {
 		return
 	}
 	now := time.Now()
+	var past []string
 	for name, k := range e.known {
-		if k.session == nil && k.dial == nil && k.highest == 0 && now.After(k.retry) {
+		switch {
+		case k.session != nil || k.dial != nil || now.Before(k.retry):
+		case k.highest == 0:
+			delete(e.known, name)
+		default:
+			past = append(past, name)
+		}
+	}
+	if n := len(past) - 2*e.o.MaxPeers; n > 0 {
+		slices.SortFunc(past, func(a, b string) int { return e.known[a].ended.Compare(e.known[b].ended) })
+		for _, name := range past[:n] {
 			delete(e.known, name)
 		}
 	}
+	e.sweepAt = 2 * len(e.known)
 }
 
 // install makes p the session with its node and starts its goroutines. The caller has the lock.
@@ -246,7 +261,7 @@ func (e *Endpoint) forget(p *Peer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k := e.known[p.name]
-	k.session, k.past = nil, p.id
+	k.session, k.past, k.ended = nil, p.id, time.Now()
 	e.sessions--
 }
 
