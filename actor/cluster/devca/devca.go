@@ -43,6 +43,11 @@ func New() (*Authority, error) {
 	if err != nil {
 		return nil, mainstem.Errorf(mainstem.KindInternal, "make authority", "%w", err)
 	}
+	return certify(key)
+}
+
+// certify returns the authority of a key, with a new certificate.
+func certify(key *ecdsa.PrivateKey) (*Authority, error) {
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,6 +122,72 @@ func TestCreateReplacesWhatAnotherAuthorityIssued(t *testing.T) {
 	}
 	if _, err := cert.Leaf.Verify(x509.VerifyOptions{Roots: roots}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestCreateDoesNotReplaceAnAuthority(t *testing.T) {
+	dir := t.TempDir()
+	if err := devca.Create(dir, "a"); err != nil {
+		t.Fatal(err)
+	}
+	whole := contents(t, dir)
+	if err := os.Remove(filepath.Join(dir, devca.KeyFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := devca.Create(dir, "b"); !errors.Is(err, mainstem.ErrExists) || !strings.Contains(err.Error(), devca.KeyFile) {
+		t.Errorf("an authority without its key: %v, want Exists", err)
+	}
+	if after := contents(t, dir); len(after) != len(whole)-1 || !bytes.Equal(after[devca.CertificateFile], whole[devca.CertificateFile]) {
+		t.Errorf("a call that failed has changed the files: %d are there", len(after))
+	}
+
+	// The key alone is what an interrupted call leaves.
+	if err := os.WriteFile(filepath.Join(dir, devca.KeyFile), whole[devca.KeyFile], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, devca.CertificateFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := devca.Create(dir, "a"); err != nil {
+		t.Fatal(err)
+	}
+	after := contents(t, dir)
+	if !bytes.Equal(after[devca.KeyFile], whole[devca.KeyFile]) || !bytes.Equal(after["a.node.pem"], whole["a.node.pem"]) {
+		t.Error("the key, or the certificate of a node, was replaced")
+	}
+	cert, _, err := devca.Load(dir, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := x509.NewCertPool()
+	old.AppendCertsFromPEM(whole[devca.CertificateFile])
+	if _, err := cert.Leaf.Verify(x509.VerifyOptions{Roots: old}); err != nil {
+		t.Errorf("nodes that have the former certificate: %v", err)
+	}
+}
+
+func TestCallsAtTheSameTimeMakeOneAuthority(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "certs")
+	var calls sync.WaitGroup
+	for i := range 16 {
+		calls.Go(func() {
+			if err := devca.Create(dir, fmt.Sprint(i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if _, err := devca.Open(dir); err != nil {
+		t.Error(err)
+	}
+	for i := range 16 {
+		cert, roots, err := devca.Load(dir, fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cert.Leaf.Verify(x509.VerifyOptions{Roots: roots}); err != nil {
+			t.Errorf("the certificate of %d: %v", i, err)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package devca
 
 import (
 	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -19,9 +21,10 @@ import (
 // Create makes an authority in a directory, and certificates for nodes. It uses an authority that
 // exists, and keeps certificates that exist, unless they end within [RenewBefore], cannot be read, or
 // are of another authority. So it can be called again, with more names or to renew. It fails with
-// Invalid for names that no node can have, before it writes anything, and with Corrupt if the files
-// of the authority do not have a key and its certificate. If one of the two is missing it makes a
-// new authority in their place, whose certificates the nodes of the old one do not trust.
+// Invalid for names that no node can have, before it writes anything, with Corrupt if the files of
+// the authority do not have a key and its certificate, and with Exists if the certificate is there
+// and the key is not. If only the key is there, it makes a new certificate for it, which the nodes
+// trust that have the old one.
 func Create(dir string, names ...string) error {
 	for _, name := range names {
 		if err := validName(name); err != nil {
@@ -51,16 +54,62 @@ func Create(dir string, names ...string) error {
 	return nil
 }
 
-// create makes an authority in a directory that has none.
+// create makes an authority in a directory that has none. Of several calls at the same time, the
+// first that writes the key determines it for all, and the same holds for its certificate: so the
+// two fit, whoever wrote them.
 func create(dir string) (*Authority, error) {
-	a, err := New()
-	if err != nil {
-		return nil, err
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, mainstem.Errorf(mainstem.KindUnavailable, "create authority", "%w", err)
 	}
-	return a, write(filepath.Join(dir, CertificateFile), filepath.Join(dir, KeyFile), a.cert, a.key)
+	certFile := filepath.Join(dir, CertificateFile)
+	_, err := os.Stat(certFile) // before the key, which is written first
+	key, err := authorityKey(dir, !errors.Is(err, fs.ErrNotExist))
+	if err != nil {
+		return nil, err
+	}
+	a, err := certify(key)
+	if err != nil {
+		return nil, err
+	}
+	err = writeFile(certFile, &pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}, placeNew)
+	if errors.Is(err, fs.ErrExist) {
+		return Open(dir)
+	}
+	return a, err
+}
+
+// authorityKey returns the key of the authority in a directory. If there is none it makes one, unless
+// the authority is certified: the key is kept elsewhere.
+func authorityKey(dir string, certified bool) (*ecdsa.PrivateKey, error) {
+	keyFile := filepath.Join(dir, KeyFile)
+	text, err := readFile(keyFile)
+	if errors.Is(err, mainstem.ErrNotFound) {
+		if certified {
+			return nil, mainstem.Errorf(mainstem.KindExists, "create authority", "%s has %s, but not its key %s", dir, CertificateFile, KeyFile).
+				WithHint("copy the key there from where it is kept; or, for a new authority that the present nodes do not trust, remove " + CertificateFile)
+		}
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, mainstem.Errorf(mainstem.KindInternal, "make authority", "%w", err)
+		}
+		if err := writeKey(keyFile, key, placeNew); !errors.Is(err, fs.ErrExist) {
+			return key, err
+		}
+		text, err = readFile(keyFile)
+		if err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	if block, _ := pem.Decode(text); block != nil {
+		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+			if key, ok := key.(*ecdsa.PrivateKey); ok {
+				return key, nil
+			}
+		}
+	}
+	return nil, mainstem.Errorf(mainstem.KindCorrupt, "create authority", "%s has no key of an authority of this package", keyFile)
 }
 
 // Open reads an authority that [Create] has made. It fails with NotFound if one of its files is
@@ -152,18 +201,23 @@ func readFile(name string) ([]byte, error) {
 // write writes a key and then its certificate. If it fails in between, the certificate is missing or
 // of another key, and the next Create makes both again.
 func write(certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateKey) error {
+	if err := writeKey(keyFile, key, os.Rename); err != nil {
+		return err
+	}
+	return writeFile(certFile, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}, os.Rename)
+}
+
+func writeKey(name string, key *ecdsa.PrivateKey, place func(from, to string) error) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return mainstem.Errorf(mainstem.KindInternal, "write key", "%w", err)
 	}
-	if err := writeFile(keyFile, &pem.Block{Type: "PRIVATE KEY", Bytes: der}); err != nil {
-		return err
-	}
-	return writeFile(certFile, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+	return writeFile(name, &pem.Block{Type: "PRIVATE KEY", Bytes: der}, place)
 }
 
-// writeFile writes a file whole or not at all. It is made with mode 0600.
-func writeFile(name string, block *pem.Block) (err error) {
+// writeFile writes a file whole or not at all. It is made with mode 0600. place puts it in its place:
+// os.Rename replaces a file that is there, placeNew fails then.
+func writeFile(name string, block *pem.Block, place func(from, to string) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = mainstem.Errorf(mainstem.KindUnavailable, "write certificate", "%w", err)
@@ -183,5 +237,13 @@ func writeFile(name string, block *pem.Block) (err error) {
 	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), name)
+	return place(f.Name(), name)
+}
+
+// placeNew is os.Rename that fails with fs.ErrExist if a file is there, where file systems have links.
+func placeNew(from, to string) error {
+	if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Rename(from, to)
 }

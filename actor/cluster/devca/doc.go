@@ -32,8 +32,9 @@
 //
 // # Concurrency and ownership
 //
-// An Authority may be used by many goroutines. Calls of Create for one directory must not run at the
-// same time: they could mix the files of two authorities.
+// An Authority may be used by many goroutines. Calls of Create for one directory at the same time use
+// one authority. If they have the same name, they could mix two keys of that node; the next Create
+// makes another.
 //
 // # Testing
 //
