@@ -93,3 +93,40 @@ func TestATooSmallMaxMessageIsRefused(t *testing.T) {
 		t.Errorf("Join: %v, want Invalid", err)
 	}
 }
+
+// A type of the peer that cannot be read is considered again after each Register. That does not use
+// up the room for types that are not registered yet.
+func TestIncompatibleTypesAreKeptOnce(t *testing.T) {
+	a, b := two(t, nil)
+	const types, rounds = 16, 300 // together more than 16 MiB of names
+	for i := range types {
+		name := fmt.Sprintf("%04000d", i)
+		if err := a.RegisterError(name, fmt.Errorf("error %d", i)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Register(name, reflect.New(reflect.ArrayOf(i+1, reflect.TypeFor[int]())).Elem().Interface()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spawn(t, a, func(*actor.Context[any], any) error { return nil }, &actor.Options{Name: "any"})
+	to, ctx := named[any](t, b, "a", "any"), short(t, time.Minute)
+	if err := to.Send(ctx, [types]int{}); !errors.Is(err, cluster.ErrUnregistered) {
+		t.Fatalf("Send of an incompatible type: %v, want ErrUnregistered", err)
+	}
+	for i := range rounds {
+		if err := a.RegisterError(fmt.Sprint("round ", i), fmt.Errorf("round %d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := [types + 1]int{}
+	if err := b.Register("late", late); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Send(ctx, late); !errors.Is(err, cluster.ErrUnregistered) {
+		t.Fatalf("Send of a type that is not registered there: %v, want ErrUnregistered", err)
+	}
+	if err := a.Register("late", late); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the type to be taken", func() bool { return to.Send(ctx, late) == nil })
+}

@@ -66,7 +66,7 @@ type session struct {
 	sinks        map[uint64]sink         // this node's subscriptions
 	taps         map[uint64]func()       // the peer's subscriptions: cancel functions
 	unknownTypes map[string]frames.Entry // types of the peer that cannot be read here, by name
-	unknownBytes int                     // bytes that were ever added to unknownTypes
+	unknownBytes int                     // size of unknownTypes
 }
 
 // peerTypes are a peer's answers about the types of this node. It is not changed once it is in
@@ -300,6 +300,9 @@ func (s *session) acknowledge(answers []frames.TypeAnswer) {
 // registered here.
 const maxUnknownBytes = 16 << 20
 
+// sizeOf returns the bytes of an entry of session.unknownTypes.
+func sizeOf(e frames.Entry) int { return len(e.Name) + len(e.Schema) }
+
 // maxCatalogPart is the size in bytes at which a part of a catalog ends; a single entry may exceed
 // it.
 const maxCatalogPart = 256 << 10
@@ -328,13 +331,16 @@ func (s *session) consider(entries []frames.Entry) {
 	in := append([]*kind(nil), *s.in.Load()...)
 	for _, e := range entries {
 		k, problem := s.cluster.kinds.judge(e)
+		if past, again := s.unknownTypes[e.Name]; again {
+			delete(s.unknownTypes, e.Name)
+			s.unknownBytes -= sizeOf(past)
+		}
 		if k == nil {
-			if size := len(e.Name) + len(e.Schema); s.unknownBytes+size <= maxUnknownBytes {
+			if s.unknownBytes+sizeOf(e) <= maxUnknownBytes {
 				s.unknownTypes[e.Name] = e
-				s.unknownBytes += size
+				s.unknownBytes += sizeOf(e)
 			}
 		} else {
-			delete(s.unknownTypes, e.Name)
 			for uint64(len(in)) <= e.Number {
 				in = append(in, nil)
 			}
