@@ -73,5 +73,5 @@ func Ask(ctx context.Context, base, path string, query url.Values, o *server.Log
 		return fail(mainstem.KindUnavailable, fmt.Errorf("it answers with status %d", resp.StatusCode))
 	}
 	kind, _ := mainstem.ParseKind(failed.Kind)
-	return mainstem.Errorf(kind, "ask "+base, "%s", strings.TrimPrefix(failed.Error, "ask "+base+": "))
+	return fail(kind, errors.New(failed.Error))
 }

@@ -169,4 +169,9 @@ func TestAServerOutsideOfClustersSaysSo(t *testing.T) {
 	if status := ask(t, n.URL()+clusterserver.TreePath, &failed); status != http.StatusNotImplemented || failed.Kind != mainstem.KindUnsupported.String() {
 		t.Errorf("status %d, %+v", status, failed)
 	}
+	withPassword := strings.Replace(n.URL(), "://", "://user:hunter2@", 1)
+	err := clusterserver.Ask(t.Context(), withPassword, clusterserver.TreePath, nil, &server.LogOptions{}, new(clusterserver.Tree))
+	if !errors.Is(err, mainstem.ErrUnsupported) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("Ask with a password in the URL: %v", err)
+	}
 }
