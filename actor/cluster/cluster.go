@@ -275,12 +275,11 @@ func (c *Cluster) reach(ctx context.Context, node string) (*session, error) {
 	}
 }
 
-// unreachable is the error of a node that cannot be reached: Unavailable, or Denied or NotFound if
-// the cause is.
+// unreachable is the error of a node that cannot be reached: Unavailable, or Denied if the cause is.
 func unreachable(node string, cause error) error {
 	e := mainstem.Errorf(mainstem.KindUnavailable, "reach node "+node, "%w: %w", actor.ErrUnreachable, cause)
-	if k := mainstem.KindOf(cause); k == mainstem.KindDenied || k == mainstem.KindNotFound {
-		e.Kind = k
+	if mainstem.KindOf(cause) == mainstem.KindDenied {
+		e.Kind = mainstem.KindDenied
 	}
 	return e
 }

@@ -274,3 +274,12 @@ func TestRemoteApplications(t *testing.T) {
 		t.Errorf("StartApp of nothing: %v, want NotFound", err)
 	}
 }
+
+// A node that no resolver finds may only not be seen yet: it is out of reach, and errors.Is tells why.
+func TestANodeWithoutAnAddressIsUnavailable(t *testing.T) {
+	a := join(t, "a", nil)
+	err := a.Connect(t.Context(), "nowhere")
+	if mainstem.KindOf(err) != mainstem.KindUnavailable || !errors.Is(err, mainstem.ErrNotFound) || !errors.Is(err, actor.ErrUnreachable) {
+		t.Errorf("Connect: %v, want Unavailable because of NotFound", err)
+	}
+}
