@@ -304,3 +304,25 @@ func TestWrittenFramesCountWhileTheyAreKept(t *testing.T) {
 		t.Errorf("all is written and acknowledged, but %d bytes are held in %d frames", o.held, len(o.frames)-o.head)
 	}
 }
+
+// TestLargeBuffersAreNotKept checks that a stream without a large message under way keeps at most
+// keptParts bytes for the next.
+func TestLargeBuffersAreNotKept(t *testing.T) {
+	part := make([]byte, frame.MaxBody)
+	for name, last := range map[string]frame.Flags{"whole": frame.Part, "void": frame.Part | frame.Void} {
+		var p parts
+		for len(p.body) <= keptParts {
+			if _, _, err := p.add(frame.Entry{Flags: frame.Part | frame.More, Body: part}, 4*keptParts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := len(p.body) + len(part)
+		body, whole, err := p.add(frame.Entry{Flags: last, Body: part}, 4*keptParts)
+		if err != nil || last == frame.Part && (!whole || len(body) != want) {
+			t.Errorf("%s: %d bytes, %v, %v", name, len(body), whole, err)
+		}
+		if cap(p.body) > keptParts {
+			t.Errorf("%s: %d bytes are kept", name, cap(p.body))
+		}
+	}
+}

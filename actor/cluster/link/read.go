@@ -210,25 +210,17 @@ func (c *conn) scheduleAck() {
 // parts assembles the large message of a stream. It outlives connections.
 type parts struct {
 	body []byte // of the parts so far; its memory is used again
-	some bool   // the first part has come, and the last has not
 }
 
-// keptParts is the largest buffer, in bytes, that is used again for the next large message. A larger
-// one is dropped when that begins.
+// keptParts is the largest buffer, in bytes, that is used again for the next large message.
 const keptParts = 1 << 20
 
 // add adds a part. It returns the message, of at most limit bytes, when the part is the last. The
 // message is valid until the next call. A void part drops the message.
 func (p *parts) add(e frame.Entry, limit int) (body []byte, whole bool, err error) {
-	if !p.some {
-		if p.body = p.body[:0]; cap(p.body) > keptParts {
-			p.body = nil
-		}
-		p.some = true
-	}
 	switch {
 	case e.Flags&frame.Void != 0:
-		p.some = false
+		p.reset()
 		return nil, false, nil
 	case len(e.Body) > limit-len(p.body):
 		return nil, false, fmt.Errorf("a message has more than %d bytes", limit)
@@ -237,6 +229,14 @@ func (p *parts) add(e frame.Entry, limit int) (body []byte, whole bool, err erro
 	if e.Flags&frame.More != 0 {
 		return nil, false, nil
 	}
-	p.some = false
-	return p.body, true, nil
+	body = p.body
+	p.reset()
+	return body, true, nil
+}
+
+// reset begins the next message. It does not keep a buffer larger than keptParts.
+func (p *parts) reset() {
+	if p.body = p.body[:0]; cap(p.body) > keptParts {
+		p.body = nil
+	}
 }
