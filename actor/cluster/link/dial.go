@@ -25,9 +25,9 @@ type dial struct {
 // Peer returns the session with a node. If there is none it dials; calls at the same time share the
 // attempt. It returns when Handler.Up has returned. It fails with Invalid for a name that no other
 // node can have, Unavailable if the node is not reached, Denied if one end refuses the other,
-// Canceled when ctx ends first, and Closed if the endpoint was closed before. After a failed attempt
-// it fails at once, with the same kind, until the backoff is over. The end of ctx does not end the
-// attempt.
+// Canceled when ctx ends first, and Closed if the endpoint is closed, before or meanwhile. After a
+// failed attempt it fails at once, with the same kind, until the backoff is over. The end of ctx does
+// not end the attempt.
 func (e *Endpoint) Peer(ctx context.Context, name string) (*Peer, error) {
 	if err := validName(name); err != nil {
 		return nil, fault(mainstem.KindInvalid, "connect", err)
@@ -110,7 +110,10 @@ func (e *Endpoint) dial(name string, k *known, d *dial) {
 	defer e.mu.Unlock()
 	if err != nil {
 		kind := mainstem.KindUnavailable
-		if errors.Is(err, ErrRefused) {
+		switch {
+		case e.closing:
+			kind, err = mainstem.KindClosed, ErrClosed
+		case errors.Is(err, ErrRefused):
 			kind = mainstem.KindDenied
 		}
 		d.err = fault(kind, "connect to "+name, err)

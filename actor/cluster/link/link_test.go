@@ -3,6 +3,7 @@ package link_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
@@ -163,5 +165,27 @@ func TestMessagesArriveInOrder(t *testing.T) {
 	}
 	if s := p.Stats(); s.SentMessages != n || s.Connections < 1 {
 		t.Errorf("the sender counts %+v", s)
+	}
+}
+
+// TestCloseEndsDials checks that who waits for a dial sees that the endpoint was closed.
+func TestCloseEndsDials(t *testing.T) {
+	o := plain("a")
+	resolving := make(chan struct{})
+	o.Resolve = func(ctx context.Context, _ string) (string, error) {
+		close(resolving)
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	e := open(t, o, &hears{})
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.Peer(within(t), "b")
+		done <- err
+	}()
+	<-resolving
+	shut(t, e)
+	if err := <-done; !errors.Is(err, mainstem.ErrClosed) || !errors.Is(err, link.ErrClosed) {
+		t.Errorf("Peer while the endpoint is closed: %v, want Closed", err)
 	}
 }
