@@ -169,7 +169,7 @@ func (g *router[M]) begin(c *actor.Context[any], p *shardState[M], shard int) er
 	if p.host, err = g.start(c, shard, p.lease); err != nil {
 		return err
 	}
-	p.unwatch = c.Monitor(p.host, func(d actor.Down) error { return g.ended(c, shard, d.Reason) })
+	c.Monitor(p.host, func(d actor.Down) error { return g.ended(c, shard, d.Reason) })
 	return nil
 }
 

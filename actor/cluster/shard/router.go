@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -145,11 +146,10 @@ const (
 
 // shardState is the state of one shard, as this node sees it.
 type shardState[M any] struct {
-	stage   stage
-	lease   *lease.Lease // from active to giving
-	host    actor.Ref[M] // in active and draining
-	unwatch func()       // ends the monitor of host
-	past    uint64       // the epoch of the last lease of this node, 0 if it had none
+	stage stage
+	lease *lease.Lease // from active to giving
+	host  actor.Ref[M] // in active and draining
+	past  uint64       // the epoch of the last lease of this node, 0 if it had none
 
 	owner string                 // another node, to which messages are forwarded; "": none known, or this node
 	epoch uint64                 // the highest epoch of another owner that was seen
@@ -165,13 +165,18 @@ func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 	case local[M]:
 		g.take(c, g.key(m.m), 0, m.m)
 	case flush:
-		if m.Shard >= 0 && m.Shard < len(g.states) {
-			g.take(c, m.Shard, m.Gen, m)
+		if m.Shard < 0 || m.Shard >= len(g.states) {
+			g.drop(c, m, invalidf("a flush of shard %d, of which there are %d: Options.Shards must be the same on all nodes", m.Shard, len(g.states)))
+			return nil
 		}
+		g.take(c, m.Shard, m.Gen, m)
 	case relayed:
-		if v, ok := m.M.(M); ok {
-			g.take(c, g.key(v), m.Gen, v)
+		v, ok := m.M.(M)
+		if !ok {
+			g.drop(c, m.M, invalidf("region %s takes messages of type %s, not %T", g.region.name, reflect.TypeFor[M](), m.M))
+			return nil
 		}
+		g.take(c, g.key(v), m.Gen, v)
 	case refresh:
 		g.pending.Store(false)
 		g.refresh(c)
@@ -180,8 +185,10 @@ func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 	case leave:
 		g.leaving = &m
 		g.refresh(c)
-	case M: // last, as M may be an interface
+	case M: // after the others, as M may be an interface
 		g.take(c, g.key(m), 1, m)
+	default:
+		g.drop(c, m, invalidf("region %s takes messages of type %s, not %T", g.region.name, reflect.TypeFor[M](), m))
 	}
 	return nil
 }

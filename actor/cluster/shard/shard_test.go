@@ -404,6 +404,32 @@ func TestForwardedMessagesForASlowOwnerAreLimited(t *testing.T) {
 	})
 }
 
+// A router that gets what is no message of its region makes a dead letter of it.
+func TestMessagesOfAnotherTypeAreDeadLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := model.New(nil)
+		defer log.Close()
+		b := newSwitchboard(t, log, "a")
+		r, err := shard.Open(b.nodes["a"].cluster(), b.nodes["a"].keeper, "tallies", keyOf, newLedger(t).fresh("a"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []any{"text", shard.RelayedForTest("text")} {
+			d := actor.Delivery{To: actor.Address{Node: "a", Name: "shard/tallies"}, Message: m}
+			if err := b.nodes["a"].Inbound().Deliver(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if n := b.nodes["a"].DeadLetters(); n != 2 {
+			t.Errorf("%d dead letters, want 2", n)
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A node that handles nothing slows senders down; it neither fills memory nor holds up messages to
 // other nodes.
 func TestASlowNodeSlowsItsSenders(t *testing.T) {
