@@ -56,7 +56,7 @@ func Create(dir string, names ...string) error {
 
 // create makes an authority in a directory that has none. Of several calls at the same time, the
 // first that writes the key determines it for all, and the same holds for its certificate: so the
-// two fit, whoever wrote them.
+// two fit.
 func create(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, mainstem.Errorf(mainstem.KindUnavailable, "create authority", "%w", err)
