@@ -27,7 +27,8 @@ import (
 // log (seal).
 //
 // Offsets in transactions are checked by the first step alone (CheckTxnCommit), as in Kafka: a
-// producer that is fenced cannot end the transaction.
+// producer that is fenced cannot end the transaction. The commit that stores them has a condition
+// for the invariant alone (ExistsTo).
 
 // committer is the client of a commit of offsets, as the request names it.
 type committer struct {
@@ -149,4 +150,41 @@ func (c *Coordinator) CheckTxnCommit(group, member string, instance *string, gen
 	}
 	_, code = c.fence(c.ctx, group, committer{member: member, instance: instance, generation: generation, txn: true})
 	return code
+}
+
+// ExistsTo adds to b, which stores offsets of a group, the condition that the group is still
+// stored. It commits the header first if there is none, because only the offsets of groups with a
+// header expire. With again, after a Conflict of b, it reads the header again, which an operator
+// may have removed. It fails with Closed after Close, and with the errors of the log.
+func (c *Coordinator) ExistsTo(ctx context.Context, b *mainstem.Batch, group string, again bool) error {
+	if !c.enter() {
+		return errClosed
+	}
+	defer c.wg.Done()
+	if again {
+		if err := c.refresh(ctx, group); err != nil {
+			return err
+		}
+	}
+	g, err := c.acquire(ctx, group, true)
+	if err != nil {
+		return err
+	}
+	defer g.unlock()
+	// The header stays while a member is stored. Its version changes with every rebalance, so that
+	// it is the condition only without members.
+	for _, m := range g.members {
+		if m.version > 0 {
+			b.IfExists(partition.GroupSpace, memberKey(group, m.id))
+			return nil
+		}
+	}
+	if g.version == 0 {
+		g.changed.header = true
+		if err := g.save(); err != nil {
+			return err
+		}
+	}
+	fence{groupKey(group), g.version}.put(b)
+	return nil
 }

@@ -1,10 +1,14 @@
 package group
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
@@ -77,4 +81,45 @@ func TestCommitDuringRemoval(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A commit of offsets with ExistsTo fails if the group was removed since, and only then.
+func TestExistsTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, remove := range removals {
+			w := newWorld(t, Options{})
+			id := w.topics.create("t", 1)
+			commit := func(again bool, meanwhile func()) error {
+				b := mainstem.NewBatch()
+				if err := w.ExistsTo(ctx, b, "g", again); err != nil {
+					t.Fatal(err)
+				}
+				partition.NewOffsets(w.log, "g", "t", id).CommitOffsetTo(b, 0, topic.Offset{Next: 7})
+				meanwhile()
+				_, err := w.log.Commit(ctx, b)
+				return err
+			}
+			if err := commit(false, func() { remove(t, w, "g") }); !errors.Is(err, mainstem.ErrConflict) {
+				t.Errorf("%s: a commit after the removal: %v", name, err)
+			}
+			a := w.member("g")
+			if err := commit(true, func() { together(t, a) }); !errors.Is(err, mainstem.ErrConflict) {
+				t.Errorf("%s: a commit after the first generation: %v", name, err)
+			}
+			if err := commit(true, func() { a.protocol["range"] = "new"; together(t, a) }); err != nil {
+				t.Errorf("%s: a commit after a rebalance: %v", name, err)
+			}
+			wantCode(t, "forget", w.commit(func() *kmsg.OffsetCommitRequest {
+				req := commitRequest("g", "t", 0, -1)
+				req.MemberID, req.Generation = a.id, a.gen
+				return req
+			}()), nil)
+			if err := commit(false, func() { a.leave(); remove(t, w, "g") }); !errors.Is(err, mainstem.ErrConflict) {
+				t.Errorf("%s: a commit after the last member has left and the removal: %v", name, err)
+			}
+			if err := commit(true, func() {}); err != nil || !w.hasHeader("g") {
+				t.Errorf("%s: a commit anew: %v, with a header: %v", name, err, w.hasHeader("g"))
+			}
+		}
+	})
 }

@@ -15,10 +15,11 @@ import (
 // transactional id. After an unknown outcome t is stale. After any other error nothing was written,
 // and the transaction is still open.
 func (m *Manager) finish(ctx context.Context, t *transaction, commit bool, epoch int16, next *txnState) error {
-	// If a topic is deleted meanwhile, the next attempt ends the rest of the transaction.
+	// If a topic is deleted meanwhile, the next attempt ends the rest of the transaction. If a group
+	// is, it stores the group again.
 	const attempts = 5
 	for n := 1; ; n++ {
-		f := ending{m: m, t: t, commit: commit, epoch: epoch, next: next}
+		f := ending{m: m, t: t, commit: commit, epoch: epoch, next: next, again: n > 1}
 		err := f.try(ctx)
 		again := errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrConflict)
 		if err == nil || !again || n == attempts {
@@ -34,6 +35,7 @@ type ending struct {
 	commit bool         // else it is aborted
 	epoch  int16        // of the markers
 	next   *txnState    // the state afterwards
+	again  bool         // the attempt before has failed because something had changed meanwhile
 	parts  []endingPart // one for each marker
 }
 
@@ -51,7 +53,7 @@ func (f *ending) try(ctx context.Context) error {
 	b.Durability = f.m.o.Durability
 	err := f.mark(ctx, b)
 	if err == nil && f.commit {
-		err = f.t.commitOffsets(ctx, b)
+		err = f.t.commitOffsets(ctx, b, f.again)
 	}
 	var r mainstem.Receipt
 	if err == nil {

@@ -19,6 +19,11 @@ type Groups interface {
 	// consumers outside of the group protocols, and requests before version 3, generation is
 	// negative and member is empty.
 	CheckTxnCommit(group, member string, instance *string, generation int32) (code int16)
+	// ExistsTo adds to b, which stores offsets of a group, the condition that the group is stored.
+	// It commits the group first if it is not, because offsets of other groups do not expire. again
+	// says that the last commit has failed with Conflict. It may be called with the locks of a
+	// transaction and of tickets held.
+	ExistsTo(ctx context.Context, b *mainstem.Batch, group string, again bool) error
 }
 
 // Manager manages the producers of a log and coordinates their transactions. Its methods may be

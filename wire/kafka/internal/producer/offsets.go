@@ -69,11 +69,11 @@ func (t *transaction) withOffsets(group string, add map[place]txnOffset) map[str
 }
 
 // commitOffsets adds to b the offsets of the transaction as stored offsets of their groups. Those
-// of topics that were deleted are left out.
-func (t *transaction) commitOffsets(ctx context.Context, b *mainstem.Batch) error {
+// of topics that were deleted are left out. again says that the commit has failed with Conflict.
+func (t *transaction) commitOffsets(ctx context.Context, b *mainstem.Batch, again bool) error {
 	found := map[topic.ID]*coord.Topic{}
 	for _, group := range slices.Sorted(maps.Keys(t.offsets)) {
-		of := t.offsets[group]
+		of, before := t.offsets[group], b.Len()
 		for _, at := range slices.SortedFunc(maps.Keys(of), place.compare) {
 			if _, looked := found[at.id]; !looked {
 				tp, err := t.m.topics.ByID(ctx, at.id)
@@ -92,6 +92,11 @@ func (t *transaction) commitOffsets(ctx context.Context, b *mainstem.Batch) erro
 				tp.Offsets(group).ForgetTo(b, at.num)
 			default:
 				tp.Offsets(group).CommitOffsetTo(b, at.num, of[at].Offset)
+			}
+		}
+		if b.Len() > before && t.m.groups != nil {
+			if err := t.m.groups.ExistsTo(ctx, b, group, again); err != nil {
+				return err
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package producer
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -10,8 +12,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
 )
 
 func (f *fixture) describe(name string, num int32) []activeProducer {
@@ -426,6 +430,55 @@ func TestTransactionalIDExpires(t *testing.T) {
 type groups map[string]*kerr.Error
 
 func (g groups) CheckTxnCommit(_, member string, _ *string, _ int32) int16 { return codeFor(g[member]) }
+
+func (groups) ExistsTo(context.Context, *mainstem.Batch, string, bool) error { return nil }
+
+// TestOffsetsOfRemovedGroup checks that the end of a transaction stores its offsets with their
+// group, if that was removed meanwhile: otherwise they would never expire.
+func TestOffsetsOfRemovedGroup(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 1)
+	coordinator := func() *group.Coordinator {
+		c, err := group.Open(f.log, coord.Catalog(f.catalog), &group.Options{SweepEvery: -1, Now: f.clock.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetPending(f.m)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	groups, other := coordinator(), coordinator()
+	f.m.SetGroups(groups)
+	kept := func(want bool) {
+		t.Helper()
+		all, err := group.List(t.Context(), f.log, coord.Catalog(f.catalog))
+		if err != nil || len(all) != 1 || all[0].Name != "g" {
+			t.Fatalf("the groups are %v, %v", all, err)
+		}
+		s, err := group.Read(t.Context(), f.log, coord.Catalog(f.catalog), "g")
+		if err != nil || s.New() == want {
+			t.Errorf("the group is stored: %v, %v; want %v", !s.New(), err, want)
+		}
+	}
+	p := f.init("x")
+	for n, sweep := range []*group.Coordinator{groups, other} { // the other removes it without the knowledge of the first
+		f.wantCode("offset", f.offset("x", p, 5, "g", "t", 0, int64(n)), nil)
+		if n > 0 {
+			if err := tp.Offsets("g").Forget(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kept(true)
+		if err := sweep.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := group.Read(t.Context(), f.log, coord.Catalog(f.catalog), "g"); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Fatalf("reading the group that was swept: %v", err)
+		}
+		p = f.ended("x", p, true, 5)
+		kept(true)
+	}
+}
 
 func TestOffsetsInTransactions(t *testing.T) {
 	f := newFixture(t)
