@@ -245,8 +245,7 @@ func (c *Coordinator) refresh(ctx context.Context, name string) error {
 		return err
 	}
 	if rec.Version != g.version {
-		g.discard()
-		c.missing()
+		g.lose()
 	}
 	return nil
 }

@@ -95,8 +95,7 @@ func (c *Coordinator) Configure(ctx context.Context, group string, validateOnly 
 		b.Put(partition.GroupSpace, configKey(group), cfg.encode())
 	}
 	if _, err := c.log.Commit(ctx, b); err != nil {
-		g.discard() // the outcome may be unknown: the group is loaded again
-		c.missing()
+		g.lose() // the outcome may be unknown
 		return err
 	}
 	g.config = cfg

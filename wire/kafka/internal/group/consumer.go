@@ -76,10 +76,12 @@ func (m *member) revise(p *report) (bump bool) {
 }
 
 // advanceGroup does steps 1 and 2, as far as they are necessary. With bump the epoch is raised in
-// any case. After an error the group may have changed in memory: the caller discards it.
-func (g *group) advanceGroup(ctx context.Context, bump bool) error {
-	changed, err := g.look(ctx, bump)
+// any case. It does not end with the client, because the group has changed in memory already: after
+// an error the group is discarded.
+func (g *group) advanceGroup(bump bool) error {
+	changed, err := g.look(g.c.ctx, bump)
 	if err != nil {
+		g.lose()
 		return err
 	}
 	if bump || changed {

@@ -176,8 +176,7 @@ func (g *group) report(ctx context.Context, p *report, resp *kmsg.ConsumerGroupH
 		g.enlist(m)
 		g.since = time.Time{}
 	}
-	if err := g.advanceGroup(ctx, bump); err != nil {
-		g.discard()
+	if err := g.advanceGroup(bump); err != nil {
 		return nil, err
 	}
 	if m.revised {

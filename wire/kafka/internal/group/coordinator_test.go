@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -109,4 +110,62 @@ func TestTimerFails(t *testing.T) {
 			t.Errorf("state %s", s)
 		}
 	})
+}
+
+// TestLookUpFails checks that a consumer group is loaded again after its topics could not be read
+// while a member joined, so that the sessions of silent members end; and that the end of the
+// client's connection does not interrupt the look-up.
+func TestLookUpFails(t *testing.T) {
+	for name, join := range map[string]func(context.Context, *world) int16{
+		"ConsumerGroupHeartbeat": func(ctx context.Context, w *world) int16 {
+			return w.ConsumerGroupHeartbeat(ctx, coord.Client{}, w.reporter("g", "b", "t").request()).ErrorCode
+		},
+		"JoinGroup": func(ctx context.Context, w *world) int16 {
+			m := w.speaker("g", "t")
+			m.version, m.protocol["range"] = 3, m.subscription()
+			return w.JoinGroup(ctx, coord.Client{}, m.joinRequest()).ErrorCode
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Options{})
+			w.topics.create("t", 2)
+			w.reporter("g", "a", "t").mustBeat(t)
+			ended, end := context.WithCancel(ctx)
+			end()
+			wantCode(t, name+" of a client that has disconnected", join(ended, w), nil)
+			if n := w.members("g"); n != 2 {
+				t.Errorf("%s: the group has %d members, want 2", name, n)
+			}
+			w.topics.fail(errBroken)
+			w.TopicsChanged()
+			wantCode(t, name, join(ctx, w), kerr.CoordinatorNotAvailable)
+			w.topics.fail(nil)
+			time.Sleep(reloadAfter)
+			synctest.Wait()
+			if n := w.members("g"); n != 2 {
+				t.Errorf("%s: the group has %d members in memory, want 2", name, n)
+			}
+			time.Sleep(DefaultSession + time.Second)
+			synctest.Wait()
+			if s := w.state("g"); s != "Empty" || w.members("g") != 0 {
+				t.Errorf("%s: state %s with %d members", name, s, w.members("g"))
+			}
+		})
+	}
+}
+
+// members returns the number of members of a group in memory.
+func (w *world) members(group string) int {
+	w.t.Helper()
+	groups, err := w.Groups(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := 0
+	for _, in := range groups {
+		if in.Name == group {
+			n += in.Members
+		}
+	}
+	return n
 }

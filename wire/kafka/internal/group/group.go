@@ -141,6 +141,13 @@ func (g *group) discard() {
 	}
 }
 
+// lose discards a group that may have members, because its memory may differ from the log. It is
+// loaded again after reloadAfter, unless a request loads it before.
+func (g *group) lose() {
+	g.discard()
+	g.c.missing()
+}
+
 // load reads the configuration, the group and its members from the log. Members get a new session.
 func (g *group) load(ctx context.Context) error {
 	if err := g.loadConfig(ctx); err != nil {
@@ -291,8 +298,7 @@ func (g *group) save() error {
 	}
 	receipt, err := g.c.log.Commit(g.c.ctx, b)
 	if err != nil {
-		g.discard()
-		g.c.missing()
+		g.lose()
 		return err
 	}
 	if header > 0 {

@@ -70,7 +70,10 @@ func (c *catalog) fail(err error) {
 	c.err = err
 }
 
-func (c *catalog) Topic(_ context.Context, name string) (coord.Topic, error) {
+func (c *catalog) Topic(ctx context.Context, name string) (coord.Topic, error) {
+	if err := ctx.Err(); err != nil {
+		return coord.Topic{}, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, ok := c.topics[name]

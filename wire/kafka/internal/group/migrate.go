@@ -161,8 +161,7 @@ func (g *group) joinConsumer(ctx context.Context, cl coord.Client, req *kmsg.Joi
 	}
 	bump := m.reviseClassic(said, &sub)
 	g.touch(m)
-	if err := g.advanceGroup(ctx, bump); err != nil {
-		g.discard()
+	if err := g.advanceGroup(bump); err != nil {
 		return joined{code: g.c.code("join group", g.name, err)}
 	}
 	if m.progress != unrevoked {

@@ -23,6 +23,12 @@ func (w *world) speaker(group string, topics ...string) *speaker {
 }
 
 func (s *speaker) join() *kmsg.JoinGroupResponse {
+	s.protocol["range"] = s.subscription()
+	return s.classicMember.join()
+}
+
+// subscription returns the metadata of its JoinGroup requests.
+func (s *speaker) subscription() string {
 	sub := kmsg.NewConsumerMemberMetadata()
 	sub.Version, sub.Topics = 1, s.reads
 	if !s.cooperative {
@@ -31,8 +37,7 @@ func (s *speaker) join() *kmsg.JoinGroupResponse {
 	for name, nums := range s.owned {
 		sub.OwnedPartitions = append(sub.OwnedPartitions, kmsg.ConsumerMemberMetadataOwnedPartition{Topic: name, Partitions: nums})
 	}
-	s.protocol["range"] = string(sub.AppendTo(nil))
-	return s.classicMember.join()
+	return string(sub.AppendTo(nil))
 }
 
 // sync sends SyncGroup, and records the assignment. The leader of a classic group assigns all to
