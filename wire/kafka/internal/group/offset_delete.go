@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -34,18 +35,44 @@ func (c *Coordinator) deleteOffsets(ctx context.Context, req *kmsg.OffsetDeleteR
 	if partition.ValidateGroup(req.Group) != nil {
 		return kerr.InvalidGroupID.Code
 	}
-	subscribed, code := c.subscribed(ctx, req.Group)
-	if code != 0 {
-		return code
+	for range maxTries {
+		resp.Topics = nil
+		subscribed, f, code := c.subscribed(ctx, req.Group)
+		if code != 0 {
+			return code
+		}
+		b := mainstem.NewBatch()
+		b.Durability = c.o.Durability
+		if err := c.forgetOffsets(ctx, b, req, resp, subscribed); err != nil {
+			return c.code("offset delete", req.Group, err)
+		}
+		if b.Len() == 0 {
+			return 0
+		}
+		f.put(b)
+		_, err := c.log.Commit(ctx, b)
+		if err == nil {
+			return 0
+		}
+		if !errors.Is(err, mainstem.ErrConflict) {
+			return c.code("offset delete", req.Group, err)
+		}
+		if err := c.refresh(ctx, req.Group); err != nil {
+			return c.code("offset delete", req.Group, err)
+		}
 	}
-	b := mainstem.NewBatch()
-	b.Durability = c.o.Durability
+	return kerr.CoordinatorLoadInProgress.Code // the client tries again
+}
+
+// forgetOffsets adds to b the removal of the offsets of the request that may be removed, and the
+// error codes of all into resp.
+func (c *Coordinator) forgetOffsets(ctx context.Context, b *mainstem.Batch, req *kmsg.OffsetDeleteRequest, resp *kmsg.OffsetDeleteResponse, subscribed func(string) bool) error {
 	for _, in := range req.Topics {
 		out := kmsg.NewOffsetDeleteResponseTopic()
 		out.Topic = in.Topic
 		t, missing, err := c.resolve(ctx, false, in.Topic, topic.ID{})
 		if err != nil {
-			return c.code("offset delete", req.Group, err)
+			return err
 		}
 		for _, p := range in.Partitions {
 			part := kmsg.NewOffsetDeleteResponseTopicPartition()
@@ -62,40 +89,37 @@ func (c *Coordinator) deleteOffsets(ctx context.Context, req *kmsg.OffsetDeleteR
 		}
 		resp.Topics = append(resp.Topics, out)
 	}
-	if b.Len() == 0 {
-		return 0
-	}
-	if _, err := c.log.Commit(ctx, b); err != nil {
-		return c.code("offset delete", req.Group, err)
-	}
-	return 0
+	return nil
 }
 
 // subscribed returns a function that reports whether a member of a group is subscribed to a topic,
-// or the error code for the group.
-func (c *Coordinator) subscribed(ctx context.Context, name string) (func(string) bool, int16) {
+// and the condition that this has not changed; or the error code for the group. When a member joins
+// or changes its subscription, a new version of the header is stored before it may commit offsets.
+func (c *Coordinator) subscribed(ctx context.Context, name string) (func(string) bool, fence, int16) {
 	g, err := c.acquire(ctx, name, false)
 	if err != nil {
-		return nil, c.code("offset delete", name, err)
+		return nil, fence{}, c.code("offset delete", name, err)
 	}
+	f := fence{key: groupKey(name)}
 	nothing := func(string) bool { return false }
 	if g == nil {
 		if ok, err := c.hasOffsets(ctx, name); err != nil {
-			return nil, c.code("offset delete", name, err)
+			return nil, fence{}, c.code("offset delete", name, err)
 		} else if ok {
-			return nothing, 0
+			return nothing, f, 0
 		}
-		return nil, kerr.GroupIDNotFound.Code
+		return nil, fence{}, kerr.GroupIDNotFound.Code
 	}
 	defer g.unlock()
+	f.version = g.version
 	if len(g.members) == 0 {
-		return nothing, 0
+		return nothing, f, 0
 	}
 	topics, ok := g.subscriptions()
 	if !ok {
-		return nil, kerr.NonEmptyGroup.Code
+		return nil, fence{}, kerr.NonEmptyGroup.Code
 	}
-	return func(name string) bool { return topics[name] }, 0
+	return func(name string) bool { return topics[name] }, f, 0
 }
 
 // hasOffsets reports whether an offset of a group is stored.

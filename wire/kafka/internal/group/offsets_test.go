@@ -274,20 +274,23 @@ func TestCheckTxnCommit(t *testing.T) {
 	}
 }
 
+// deleteOffset sends OffsetDelete, and returns the error codes of the group and of the partition.
+func (w *world) deleteOffset(group, name string, p int32) (code, part int16) {
+	req := kmsg.NewPtrOffsetDeleteRequest()
+	req.Group = group
+	req.Topics = []kmsg.OffsetDeleteRequestTopic{{Topic: name, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: p}}}}
+	resp := w.OffsetDelete(ctx, coord.Client{}, req)
+	if resp.ErrorCode != 0 {
+		return resp.ErrorCode, 0
+	}
+	return 0, resp.Topics[0].Partitions[0].ErrorCode
+}
+
 func TestOffsetDelete(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.topics.create("t", 2)
 	w.topics.create("u", 1)
-	remove := func(group, name string, p int32) (int16, int16) {
-		req := kmsg.NewPtrOffsetDeleteRequest()
-		req.Group = group
-		req.Topics = []kmsg.OffsetDeleteRequestTopic{{Topic: name, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: p}}}}
-		resp := w.OffsetDelete(ctx, coord.Client{}, req)
-		if resp.ErrorCode != 0 {
-			return resp.ErrorCode, 0
-		}
-		return 0, resp.Topics[0].Partitions[0].ErrorCode
-	}
+	remove := w.deleteOffset
 	code, _ := remove("none", "t", 0)
 	wantCode(t, "unknown group", code, kerr.GroupIDNotFound)
 	w.commit(commitRequest("g", "t", 0, 1))
@@ -313,6 +316,35 @@ func TestOffsetDelete(t *testing.T) {
 	m.leave()
 	_, part = remove("g", "t", 0)
 	wantCode(t, "empty group", part, nil)
+}
+
+// The offset of a member that joins while OffsetDelete is on its way stays.
+func TestOffsetDeleteLosesRace(t *testing.T) {
+	for name, first := range map[string]bool{"new group": true, "stored group": false} {
+		w := newWorld(t, Options{})
+		id := w.topics.create("t", 1)
+		if first { // an offset of a program
+			if err := partition.NewOffsets(w.log, "g", "t", id).CommitOffset(ctx, 0, topic.Offset{Next: 1}); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			wantCode(t, "commit", w.commit(commitRequest("g", "t", 0, 1)), nil)
+		}
+		w.beforeNext(func() {
+			m := w.speaker("g", "t")
+			wantCode(t, "join", m.join().ErrorCode, nil)
+			m.sync(t, map[string][]int32{"t": {0}})
+			req := commitRequest("g", "t", 0, 5)
+			req.MemberID, req.Generation = m.id, m.gen
+			wantCode(t, "commit of the member", w.commit(req), nil)
+		})
+		code, part := w.deleteOffset("g", "t", 0)
+		wantCode(t, name, code, nil)
+		wantCode(t, name, part, kerr.GroupSubscribedToTopic)
+		if got := w.fetch("g", "t", 0); got != 5 {
+			t.Errorf("%s: the offset is %d, want 5", name, got)
+		}
+	}
 }
 
 func TestDeleteGroups(t *testing.T) {
