@@ -223,15 +223,15 @@ func (p partitions) message() *kmsg.ConsumerGroupHeartbeatResponseAssignment {
 }
 
 // admit returns the member that reports, or a refusal. A member with order 0 is new: the caller
-// enlists it. If the group is classic, the caller joins and upgrade allows it, it becomes a
+// enlists it. If the group is classic, the caller joins and upgradeFor allows it, it becomes a
 // consumer group.
 func (g *group) admit(ctx context.Context, p *report) (*member, *refusal) {
 	if g.kind == classic && len(g.members) > 0 {
 		if p.epoch != joining {
 			return nil, refuse(kerr.UnknownMemberID, "Member %s is not a member of group %s.", p.MemberID, g.name)
 		}
-		if !g.upgrade(ctx) {
-			return nil, refuse(kerr.GroupIDNotFound, "Group %s is not a consumer group.", g.name)
+		if r := g.upgradeFor(ctx, p); r != nil {
+			return nil, r
 		}
 	}
 	if p.InstanceID != nil {
@@ -250,7 +250,7 @@ func (g *group) admitNew(p *report) (*member, *refusal) {
 	case p.epoch != joining:
 		return nil, refuse(kerr.UnknownMemberID, "Member %s is not a member of group %s.", p.MemberID, g.name)
 	case len(g.members) >= g.c.o.MaxSize:
-		return nil, refuse(kerr.GroupMaxSizeReached, "Group %s has %d members, which is the limit.", g.name, len(g.members))
+		return nil, g.full(len(g.members))
 	}
 	if g.kind != consumer {
 		g.becomeConsumer()
@@ -269,7 +269,7 @@ func (g *group) admitStatic(p *report) (*member, *refusal) {
 	case m == nil && p.epoch != joining:
 		return nil, refuse(kerr.UnknownMemberID, "Instance %s is unknown in group %s.", *p.InstanceID, g.name)
 	case m == nil && g.members[p.MemberID] != nil:
-		return nil, refuse(kerr.InvalidRequest, "Member %s cannot change its InstanceId.", p.MemberID)
+		return nil, p.changesInstance()
 	case m == nil:
 		return g.admitNew(p)
 	case m.id == p.MemberID:
@@ -279,9 +279,17 @@ func (g *group) admitStatic(p *report) (*member, *refusal) {
 	case m.epoch != leftStatic && !m.classicInConsumer():
 		return nil, refuse(kerr.UnreleasedInstanceID, "Instance %s is still used by member %s.", *p.InstanceID, m.id)
 	case g.members[p.MemberID] != nil:
-		return nil, refuse(kerr.InvalidRequest, "Member %s cannot change its InstanceId.", p.MemberID)
+		return nil, p.changesInstance()
 	}
 	return g.replace(m, p.MemberID), nil
+}
+
+func (p *report) changesInstance() *refusal {
+	return refuse(kerr.InvalidRequest, "Member %s cannot change its InstanceId.", p.MemberID)
+}
+
+func (g *group) full(members int) *refusal {
+	return refuse(kerr.GroupMaxSizeReached, "Group %s has %d members, which is the limit.", g.name, members)
 }
 
 // checkEpoch returns a refusal unless the member joins or reports its current epoch. A member that

@@ -177,6 +177,12 @@ func (m *member) newID() string {
 func (g *group) join(ctx context.Context, cl coord.Client, req *kmsg.JoinGroupRequest) (joined, chan joined) {
 	if g.kind == consumer && len(g.members) > 0 {
 		g.downgrade() // if it failed when the last other member was lost
+		if g.kind == classic {
+			if err := g.save(); err != nil { // the request may be refused below
+				return joined{code: g.c.code("join group", g.name, err)}, nil
+			}
+			g.arm()
+		}
 	}
 	if g.kind == consumer && len(g.members) > 0 {
 		return g.joinConsumer(ctx, cl, req), nil

@@ -29,18 +29,55 @@ import (
 // classicInConsumer reports whether the member of a consumer group speaks the classic protocol.
 func (m *member) classicInConsumer() bool { return m.consumer && len(m.protocols) > 0 }
 
-// upgrade makes a classic group a consumer group with the same members; false if they are not
-// Kafka's consumers, or if their subscriptions or assignments cannot be decoded. Requests that wait
-// are answered with REBALANCE_IN_PROGRESS; a member whose client has not got its ID yet is removed.
-// The caller saves.
-func (g *group) upgrade(ctx context.Context) bool {
+// upgradeFor makes a classic group a consumer group for a member that joins, or returns a refusal
+// and changes nothing: if its members are not Kafka's consumers, if their subscriptions or
+// assignments cannot be decoded, or if admit would refuse the member afterwards.
+func (g *group) upgradeFor(ctx context.Context, p *report) *refusal {
+	unfit := refuse(kerr.GroupIDNotFound, "Group %s is not a consumer group.", g.name)
 	if g.protocolType != consumerProtocol {
-		return false
+		return unfit
 	}
 	subs, parts, err := g.readClassic(ctx)
 	if err != nil {
-		return false
+		return unfit
 	}
+	if r := g.checkUpgrade(p); r != nil {
+		return r
+	}
+	g.upgrade(subs, parts)
+	return nil
+}
+
+// checkUpgrade returns the refusal that admit would return for a member that joins after upgrade,
+// or nil.
+func (g *group) checkUpgrade(p *report) *refusal {
+	old := g.members[p.MemberID]
+	known := old != nil && old.knowsID
+	if p.InstanceID != nil {
+		id := g.instances[*p.InstanceID]
+		switch {
+		case id != p.MemberID && known:
+			return p.changesInstance()
+		case id != "":
+			return nil // it gets the place of that member
+		}
+	}
+	staying := 0
+	for _, m := range g.members {
+		if m.knowsID {
+			staying++
+		}
+	}
+	if !known && staying >= g.c.o.MaxSize {
+		return g.full(staying)
+	}
+	return nil
+}
+
+// upgrade makes a classic group a consumer group with the same members, of which readClassic has
+// returned subs and parts. Requests that wait are answered with REBALANCE_IN_PROGRESS; a member
+// whose client has not got its ID yet is removed. The caller saves.
+func (g *group) upgrade(subs map[string]*kmsg.ConsumerMemberMetadata, parts map[string]partitions) {
 	now := g.c.now()
 	for _, m := range g.inOrder() {
 		if !m.knowsID {
@@ -50,6 +87,7 @@ func (g *group) upgrade(ctx context.Context) bool {
 		m.answerJoin(joined{code: kerr.RebalanceInProgress.Code})
 		m.answerSync(synced{code: kerr.RebalanceInProgress.Code})
 		m.consumer, m.deadline = true, now.Add(m.session)
+		g.soon(m.deadline) // the timer is not set for members that waited
 		m.epoch, m.previous, m.lostAt, m.progress = g.epoch, g.epoch, g.epoch, reconciled
 		m.assigned, m.target = parts[m.id], parts[m.id]
 		m.names, m.rack = topicNames(subs[m.id]), rackOf(subs[m.id])
@@ -58,7 +96,6 @@ func (g *group) upgrade(ctx context.Context) bool {
 	}
 	g.joinBy, g.syncBy, g.notBefore = time.Time{}, time.Time{}, time.Time{}
 	g.becomeConsumer()
-	return true
 }
 
 // readClassic returns, by member ID, the subscriptions and the assigned partitions of a classic

@@ -180,6 +180,79 @@ func TestUpgradeWithoutFollowing(t *testing.T) {
 	})
 }
 
+// A refused heartbeat does not interrupt the rebalance of a classic group.
+func TestRefusedUpgrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{MaxSize: 2})
+		w.topics.create("t", 2)
+		a, b := w.speaker("g", "t"), w.speaker("g", "t")
+		a.invite()
+		b.invite()
+		join := func() { go a.join(); synctest.Wait() }
+		join()
+		wantCode(t, "join", b.join().ErrorCode, nil)
+		synctest.Wait()
+		a.reads = []string{"t", "u"}
+		join() // waits for b
+		commits := w.log.count()
+		wantCode(t, "a third member", w.reporter("g", "c", "t").beat().ErrorCode, kerr.GroupMaxSizeReached)
+		static := w.reporter("g", a.id, "t")
+		static.req.InstanceID = text("i")
+		wantCode(t, "another instance", static.beat().ErrorCode, kerr.InvalidRequest)
+		if n := w.log.count() - commits; n != 0 || w.state("g") != "PreparingRebalance" {
+			t.Errorf("%d commits and state %s, want none and PreparingRebalance", n, w.state("g"))
+		}
+		wantCode(t, "join", b.join().ErrorCode, nil)
+		synctest.Wait()
+		if a.gen != 2 || b.gen != 2 {
+			t.Errorf("generations %d and %d, want 2", a.gen, b.gen)
+		}
+	})
+}
+
+// A member that waits in JoinGroup when the group becomes a consumer group, and is silent from then
+// on, is removed after its session timeout.
+func TestUpgradeOfWaitingMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{InitialDelay: 2 * testSession})
+		w.topics.create("t", 2)
+		waiting := w.speaker("g", "t")
+		go waiting.join()
+		synctest.Wait()
+		w.reporter("g", "a", "t").mustBeat(t)
+		for _, step := range []struct {
+			after time.Duration
+			want  int
+		}{{testSession - time.Second, 2}, {2 * time.Second, 1}} {
+			time.Sleep(step.after)
+			synctest.Wait()
+			if n := w.members("g"); n != step.want {
+				t.Errorf("%d members, want %d", n, step.want)
+			}
+		}
+	})
+}
+
+// If the names of topics cannot be read when the last member of the consumer protocol leaves, the
+// group becomes classic at the next JoinGroup, even if that is refused.
+func TestLateDowngrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.topics.create("t", 2)
+		a := w.reporter("g", "a", "t").mustBeat(t)
+		old := w.speaker("g", "t")
+		wantCode(t, "join", old.join().ErrorCode, nil)
+		w.topics.fail(errBroken)
+		wantCode(t, "leave", a.leave(leaving), nil)
+		w.topics.fail(nil)
+		wantCode(t, "join with a protocol of others", w.member("g", "sticky").join().ErrorCode, kerr.InconsistentGroupProtocol)
+		w.reopen()
+		if d := w.describe("g"); d.ErrorCode != 0 || d.State != "PreparingRebalance" {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
 // A classic group without members becomes a consumer group and the other way around. The epoch
 // continues to count.
 func TestSwitchWhenEmpty(t *testing.T) {
