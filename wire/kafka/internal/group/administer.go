@@ -191,12 +191,9 @@ func (s *Stored) Delete(ctx context.Context) error {
 	if err := s.Inactive(); err != nil {
 		return err
 	}
-	var all []partition.StoredOffset
-	for o, err := range partition.StoredOffsets(ctx, s.log, s.Name) {
-		if err != nil {
-			return err
-		}
-		all = append(all, o)
+	all, err := s.offsets(ctx)
+	if err != nil {
+		return err
 	}
 	for len(all) > eraseStep {
 		if err := s.deleteStep(ctx, all[:eraseStep], false); err != nil {
@@ -204,7 +201,48 @@ func (s *Stored) Delete(ctx context.Context) error {
 		}
 		all = all[eraseStep:]
 	}
-	return s.deleteStep(ctx, all, true)
+	if err := s.deleteStep(ctx, all, true); err != nil {
+		return err
+	}
+	return s.deleteRest(ctx)
+}
+
+// deleteRest removes the offsets that clients have committed after they were listed and before the
+// header was removed. They would never expire. None is committed any more without a new header.
+func (s *Stored) deleteRest(ctx context.Context) error {
+	if s.version == 0 {
+		return nil // such offsets are of programs
+	}
+	rest, err := s.offsets(ctx)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(rest, eraseStep) {
+		b := mainstem.NewBatch()
+		b.IfAbsent(partition.GroupSpace, groupKey(s.Name))
+		for i := range part {
+			part[i].ForgetTo(b)
+		}
+		_, err := s.log.Commit(ctx, b)
+		if errors.Is(err, mainstem.ErrConflict) {
+			return nil // a client has created the group again: the offsets are of the new one
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Stored) offsets(ctx context.Context) ([]partition.StoredOffset, error) {
+	var all []partition.StoredOffset
+	for o, err := range partition.StoredOffsets(ctx, s.log, s.Name) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	return all, nil
 }
 
 func (s *Stored) deleteStep(ctx context.Context, offsets []partition.StoredOffset, last bool) error {

@@ -83,6 +83,24 @@ func TestCommitDuringRemoval(t *testing.T) {
 	}
 }
 
+// An operator who removes a group while an offset is committed leaves no offset without a header.
+func TestCommitDuringDelete(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.topics.create("t", 1)
+	wantCode(t, "commit", w.commit(commitRequest("g", "t", 0, -1)), nil)
+	s, err := Read(ctx, w.log, w.topics, "g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.beforeNext(func() { wantCode(t, "commit", w.commit(commitRequest("g", "t", 0, 7)), nil) })
+	if err := s.Delete(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := w.fetch("g", "t", 0); got != -1 && !w.hasHeader("g") {
+		t.Errorf("the offset %d has no header", got)
+	}
+}
+
 // A commit of offsets with ExistsTo fails if the group was removed since, and only then.
 func TestExistsTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
