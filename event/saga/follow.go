@@ -101,8 +101,9 @@ func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 	w := u.work(b)
 	var s Stats
 	now := time.Now()
+	load := func(ctx context.Context, id string) (*instance, error) { return u.load(ctx, w, id, now) }
 	for _, r := range evs {
-		if err := u.saga.each(ctx, w, u.types, r, now, &s); err != nil {
+		if err := u.saga.each(ctx, load, u.types, r, now, &s); err != nil {
 			return err
 		}
 	}
@@ -115,15 +116,41 @@ func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 	return nil
 }
 
+// load returns a saga for an event, like [work.load]. In a saga that Retry has started anew, it
+// handles the start event first if that still waits in the inbox: the handlers of other events must
+// not get the zero state.
+func (u *unit) load(ctx context.Context, w *work, id string, now time.Time) (*instance, error) {
+	in, err := w.load(ctx, id)
+	if err != nil || !in.found || !in.row.Status.live() || in.row.State != nil {
+		return in, err
+	}
+	messages, err := in.pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) == 0 || messages[0].Event == nil || *messages[0].Event != in.row.Start {
+		return nil, mainstem.Errorf(mainstem.KindConflict, "saga", "%s has changed since it was read", id)
+	}
+	t, err := u.taskOf(ctx, in, messages[0].message)
+	if err == nil {
+		in.gone = append(in.gone, messages[0].n)
+		err = in.handle(ctx, t, now)
+	}
+	if err != nil { // no fault of this event: it waits until deliver has handled or refused the message
+		return nil, mainstem.Errorf(mainstem.KindUnavailable, "saga", "%s: its start event must be handled again first: %w", id, err)
+	}
+	return in, nil
+}
+
 // each applies the events that r is decoded and upcast to.
-func (s *Saga) each(ctx context.Context, w *work, types *event.Types, r event.Recorded, now time.Time, stats *Stats) error {
+func (s *Saga) each(ctx context.Context, load func(context.Context, string) (*instance, error), types *event.Types, r event.Recorded, now time.Time, stats *Stats) error {
 	if r.Type == event.TypeDeleted {
 		return nil
 	}
 	part := -1
 	return types.Each(r, func(v any, r event.Recorded) error {
 		part++
-		if err := s.route(ctx, w.load, v, r, part, now, stats); err != nil {
+		if err := s.route(ctx, load, v, r, part, now, stats); err != nil {
 			return fmt.Errorf("saga %s: %s: %w", s.name, r.Type, err)
 		}
 		return nil

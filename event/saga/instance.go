@@ -36,6 +36,8 @@ import (
 //     carried out.
 //   - When a saga fails, one commit removes all of its messages and timeouts and sends the
 //     compensations. So while it is compensating, its messages are compensations only.
+//   - A started or running saga that has no state is one that Retry has started anew: its first
+//     message is its start event. That is handled before any other event; see [unit.load].
 //   - Every commit that changes a saga, or adds messages or timeouts to it, writes its row, on
 //     condition of the revision that was read. Carrying out a command removes its message and need
 //     not change the row.

@@ -220,7 +220,7 @@ func (r *Records) find(ctx context.Context, status, prefix string, yield func(In
 //     withdrawn are sent again.
 //   - CompensationFailed: the compensations that were refused are sent again.
 //   - Compensated: everything was undone, so the saga starts anew. The start event is handled
-//     again, with a zero state and no compensations.
+//     again, with a zero state and no compensations, and before all events that follow.
 //
 // Commands that are sent again have new IDs.
 func (r *Records) Retry(ctx context.Context, id string) error {
