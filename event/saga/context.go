@@ -112,8 +112,8 @@ func (s *step) send(cmd command.Command, to *[]message) {
 
 // Timeout sets a timeout: the handler of [OnTimeout] with that name is called after d, unless the
 // saga has ended by then. It replaces a pending timeout of the same name. It takes effect once, and
-// all events that are in the store when it is due are handled before it. A negative d, or a name
-// without handler, fails the step.
+// all events that are in the store when it is due are handled before it. One that is due after
+// 2262-04-11 comes on that day. A negative d, or a name without handler, fails the step.
 func (c *Context[S]) Timeout(name string, d time.Duration) {
 	switch {
 	case c.s.saga.timeouts[name] == nil:

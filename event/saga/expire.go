@@ -140,7 +140,7 @@ func (u *unit) timeout(ctx context.Context, key string, cause error) error {
 			if err != nil {
 				return err
 			}
-			if at, is := in.row.Timeouts[name]; !is || !at.Equal(due) {
+			if at, is := in.row.Timeouts[name]; !is || !storedDue(at).Equal(due) {
 				u.timers.DeleteTo(w.b, key) // it was handled, cancelled or replaced meanwhile
 				return nil
 			}

@@ -21,7 +21,7 @@ import (
 //	saga/<store>          ID                                             row
 //	saga.status/<store>   status / ID                                    empty
 //	saga.inbox/<store>    ID 00 number, 20 digits                        message
-//	saga.timer/<store>    type 00 due, 20 digits 00 ID 00 name           empty; due is in Unix nanoseconds
+//	saga.timer/<store>    type 00 due, 20 digits 00 ID 00 name           empty; due is in Unix nanoseconds, see storedDue
 //	saga.control/<store>  type                                           control
 //	saga.removed/<store>  type                                           removal
 //

@@ -3,6 +3,7 @@ package saga_test
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,46 @@ func TestTimeoutsOfOneSaga(t *testing.T) {
 		synctest.Wait()
 		if i, err := s.records.Get(t.Context(), i.ID); err != nil || i.Status != saga.Failed || tries != 6 {
 			t.Errorf("after %d tries the saga is %+v, %v", tries, i, err)
+		}
+	})
+}
+
+// A timeout that is due later than its key can hold stays pending until it is replaced or cancelled.
+func TestTimeoutInTheFarFuture(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *shop) {
+		def, err := saga.New[state]("far",
+			saga.StartOn(saga.StreamKey[placed], func(c *saga.Context[state], _ placed) error {
+				c.Timeout("never", math.MaxInt64)
+				return nil
+			}),
+			saga.On(saga.StreamKey[charged], func(c *saga.Context[state], _ charged) error {
+				c.Timeout("never", math.MaxInt64-time.Hour)
+				return nil
+			}),
+			saga.On(saga.StreamKey[shipped], func(c *saga.Context[state], _ shipped) error {
+				c.CancelTimeout("never")
+				return nil
+			}),
+			saga.OnTimeout("never", func(*saga.Context[state]) error { return nil }))
+		s.must(err)
+		e, err := saga.Open(s.store, s.types, s.bus, quiet)
+		s.must(err)
+		s.must(e.Register(def, nil))
+		s.must(e.Start(t.Context()))
+		defer s.stop(e)
+		for i, ev := range []any{placed{"book"}, charged{995}, shipped{}} {
+			s.append("1", ev)
+			pass(24 * time.Hour)
+			synctest.Wait()
+			want := uint64(1)
+			if i == 2 {
+				want = 0
+			}
+			o, err := s.records.Overview(t.Context(), "far")
+			if err != nil || o.Timeouts != want || !o.Waiting.IsZero() || e.Stats()[0].Timeouts != 0 {
+				t.Errorf("after %T the overview is %+v, %v, and %d timeouts came", ev, o, err, e.Stats()[0].Timeouts)
+			}
+			s.consistent()
 		}
 	})
 }

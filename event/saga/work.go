@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -126,12 +127,12 @@ func (w *work) write(in *instance) error {
 		r.inbox.PutTo(w.b, inboxKey(in.id, m.n), m.message)
 	}
 	for name, due := range in.hadTimes {
-		if now, is := in.row.Timeouts[name]; !is || !now.Equal(due) {
+		if now, is := in.row.Timeouts[name]; !is || !storedDue(now).Equal(storedDue(due)) {
 			r.timers.DeleteTo(w.b, timerKey(in.row.Saga, due, in.id, name))
 		}
 	}
 	for name, due := range in.row.Timeouts {
-		if was, is := in.hadTimes[name]; !is || !was.Equal(due) {
+		if was, is := in.hadTimes[name]; !is || !storedDue(was).Equal(storedDue(due)) {
 			r.timers.PutTo(w.b, timerKey(in.row.Saga, due, in.id, name), "")
 		}
 	}
@@ -155,10 +156,24 @@ func (w *work) writeHistory(in *instance) error {
 	return nil
 }
 
+// The first and the last time that the key of a timeout can hold: 1970 and 2262-04-11.
+var firstDue, lastDue = time.Unix(0, 0), time.Unix(0, math.MaxInt64)
+
+// storedDue returns the time in the key of a timeout: due, or the nearest one that the key can hold.
+func storedDue(due time.Time) time.Time {
+	switch {
+	case due.Before(firstDue):
+		return firstDue
+	case due.After(lastDue):
+		return lastDue
+	}
+	return due
+}
+
 // timerKey returns the key of a timeout. The keys of a type are in the order in which the timeouts
 // are due.
 func timerKey(saga string, due time.Time, id, name string) string {
-	return fmt.Sprintf("%s\x00%020d\x00%s\x00%s", saga, max(0, due.UnixNano()), id, name)
+	return fmt.Sprintf("%s\x00%020d\x00%s\x00%s", saga, storedDue(due).UnixNano(), id, name)
 }
 
 // splitTimerKey is the inverse of timerKey.
