@@ -273,14 +273,17 @@ func (e *Engine) RetryParked(ctx context.Context, saga string) (int, error) {
 			return err
 		}
 		e.controls.ExpectTo(b, saga, is)
-		return u.handle(ctx, b, []event.Recorded{ev})
+		s, err := u.handle(ctx, b, []event.Recorded{ev})
+		if err == nil {
+			u.countEvents(s)
+		}
+		return err
 	})
 }
 
-// Stats are the numbers of one type since the engine was opened, in this engine only. Handled,
-// Ignored and Early count calls of handlers, and so count an event again if its commit failed and
-// it was handled again. The others count work that has succeeded, once; an engine that was ended
-// before it knew an outcome does not count that.
+// Stats are the numbers of one type since the engine was opened, in this engine only. They count
+// work that has succeeded, once, shortly after its commit. A commit whose outcome was unknown is not
+// counted. Events that [Engine.RetryParked] handles are counted before their commits.
 type Stats struct {
 	Saga     string
 	Handled  uint64 // events for sagas that were started or running, start events included

@@ -28,6 +28,7 @@ type unit struct {
 	retentions []retention // of Follow.Keep and KeepFailed
 	rest       *rests      // the sagas whose messages are not to be tried now
 	gate       gate        // see control.go
+	handled    Stats       // of the last call of the handler of the subscription; used by its goroutine only
 
 	mu    sync.Mutex // guards stats
 	stats Stats
@@ -39,7 +40,7 @@ func newUnit(e *Engine, s *Saga, so *event.SubscribeOptions, retentions []retent
 		rest: &rests{policy: backoff.Policy{First: e.opts.Backoff, Max: e.opts.MaxBackoff, Jitter: 0.2}},
 	}
 	u.gate.on = true
-	so.Expect = u.expect
+	so.Expect, so.Commit = u.expect, u.commitEvents
 	return u
 }
 
@@ -48,6 +49,22 @@ func (u *unit) count(f func(*Stats)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	f(&u.stats)
+}
+
+// countEvents adds the numbers of events in s to the stats.
+func (u *unit) countEvents(s Stats) {
+	u.count(func(all *Stats) {
+		all.Handled, all.Ignored, all.Early = all.Handled+s.Handled, all.Ignored+s.Ignored, all.Early+s.Early
+	})
+}
+
+// commitEvents commits what the handler of the subscription has written, and then counts its events.
+func (u *unit) commitEvents(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := u.log.Commit(ctx, b)
+	if err == nil {
+		u.countEvents(u.handled)
+	}
+	return r, err
 }
 
 // step returns the handler of the subscription. If it is called again with the same first event,
@@ -61,8 +78,8 @@ func (u *unit) step() event.BatchHandler {
 		} else if err := u.unchanged(ctx); err != nil {
 			return err
 		}
-		err := u.handle(ctx, b, evs)
-		if err != nil && ctx.Err() == nil {
+		var err error
+		if u.handled, err = u.handle(ctx, b, evs); err != nil && ctx.Err() == nil {
 			u.count(func(s *Stats) { s.Failures++ })
 		}
 		return err
@@ -96,24 +113,18 @@ func (u *unit) follow(hard, soft context.Context) {
 	}
 }
 
-// handle applies events to their sagas, and writes the result into b.
-func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
+// handle applies events to their sagas, and writes the result into b. It returns the numbers of
+// events.
+func (u *unit) handle(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) (s Stats, err error) {
 	w := u.work(b)
-	var s Stats
 	now := time.Now()
 	load := func(ctx context.Context, id string) (*instance, error) { return u.load(ctx, w, id, now) }
 	for _, r := range evs {
 		if err := u.saga.each(ctx, load, u.types, r, now, &s); err != nil {
-			return err
+			return s, err
 		}
 	}
-	if err := w.flush(); err != nil {
-		return err
-	}
-	u.count(func(all *Stats) {
-		all.Handled, all.Ignored, all.Early = all.Handled+s.Handled, all.Ignored+s.Ignored, all.Early+s.Early
-	})
-	return nil
+	return s, w.flush()
 }
 
 // load returns a saga for an event, like [work.load]. In a saga that Retry has started anew, it

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
@@ -110,12 +111,39 @@ func TestEventsOutOfTurn(t *testing.T) {
 	if i.Status != saga.Completed || i.Ignored != 2 || st.Pokes != 0 || st.Item != "book" {
 		t.Errorf("the saga is %+v with state %+v", i, st)
 	}
-	if c := e.Stats()[0]; c.Early != 1 || c.Ignored != 2 || c.Handled != 3 || c.Commands != 2 {
-		t.Errorf("counted %+v", c)
-	}
+	testkit.Eventually(t, "the events and commands are counted", func() bool {
+		c := e.Stats()[0]
+		return c.Early == 1 && c.Ignored == 2 && c.Handled == 3 && c.Commands == 2
+	})
 	if got := s.did("1"); got != "Charge=1 Ship=1" {
 		t.Errorf("%s took effect", got)
 	}
+}
+
+// conflictingLog is a log whose first commit that writes a saga fails with a conflict.
+type conflictingLog struct {
+	mainstem.Log
+	conflicted atomic.Bool
+}
+
+func (l *conflictingLog) Commit(ctx context.Context, b *mainstem.Batch) (r mainstem.Receipt, err error) {
+	const space = "kv/saga/shop"
+	if slices.ContainsFunc(b.Writes(), func(w mainstem.Write) bool { return w.Space == space }) && !l.conflicted.Swap(true) {
+		return r, &mainstem.Error{Kind: mainstem.KindConflict, Op: "commit", Space: space, Outcome: mainstem.NotWritten}
+	}
+	return l.Log.Commit(ctx, b)
+}
+
+// An event that is handled again after a conflict is counted once.
+func TestEventsAreCountedOnce(t *testing.T) {
+	log := &conflictingLog{Log: testengines.Memory(t)}
+	s := newShop(t, log)
+	e := s.start(nil, nil)
+	s.append("1", placed{"book"})
+	if s.until("1", saga.Completed); !log.conflicted.Load() {
+		t.Error("no commit has conflicted")
+	}
+	testkit.Eventually(t, "three events to be counted", func() bool { return e.Stats()[0].Handled == 3 })
 }
 
 // Two types of sagas with one key are two sagas.

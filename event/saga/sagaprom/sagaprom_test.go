@@ -130,7 +130,7 @@ func TestCollector(t *testing.T) {
 	var got map[string]float64
 	testkit.Eventually(t, "all to be tried", func() bool {
 		got = gather(t, c)
-		return got["refused_total"] == 1 && got["commands_total"] == 3 && got["failures_total"] > 0
+		return got["refused_total"] == 1 && got["commands_total"] == 3 && got["failures_total"] > 0 && got["handled_total"] == 5
 	})
 	for name, want := range map[string]float64{
 		"handled_total": 5, "lag": 0, "paused": 0, "running": 4, "instances started": 4, "instances failed": 1, "instances completed": 0,
