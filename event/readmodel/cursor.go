@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -20,26 +21,46 @@ type cursor struct {
 
 // cursorValue is a [value] in a cursor.
 type cursorValue struct {
-	There bool      `json:"y,omitempty"`
-	Int   int64     `json:"i,omitempty"`
-	Uint  uint64    `json:"u,omitempty"`
-	Float uint64    `json:"f,omitempty"` // the bits of the number: JSON has no NaN
-	Text  []byte    `json:"s,omitempty"` // bytes, since JSON strings must be UTF-8
-	Time  time.Time `json:"t,omitzero"`
+	There bool       `json:"y,omitempty"`
+	Int   int64      `json:"i,omitempty"`
+	Uint  uint64     `json:"u,omitempty"`
+	Float uint64     `json:"f,omitempty"` // the bits of the number: JSON has no NaN
+	Text  []byte     `json:"s,omitempty"` // bytes, since JSON strings must be UTF-8
+	Time  cursorTime `json:"t,omitzero"`
 }
 
-// writeCursor returns the text of a place. If a value is a time that JSON cannot represent (a year
-// outside 0 to 9999), the text has no values, and readCursor refuses it.
+// cursorTime is a time in a cursor: a text as of time.Time, in UTC, since that text cannot represent
+// every zone. It cannot represent years outside 0 to 9999 either: a time in one of them is a list of
+// the seconds since 1970 and the nanoseconds.
+type cursorTime struct{ time.Time }
+
+// MarshalJSON implements json.Marshaler.
+func (t cursorTime) MarshalJSON() ([]byte, error) {
+	u := t.UTC()
+	if u.Year() < 0 || u.Year() > 9999 {
+		return json.Marshal([]int64{u.Unix(), int64(u.Nanosecond())})
+	}
+	return u.MarshalJSON()
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *cursorTime) UnmarshalJSON(b []byte) error {
+	if !bytes.HasPrefix(b, []byte("[")) {
+		return t.Time.UnmarshalJSON(b)
+	}
+	var since [2]int64
+	err := json.Unmarshal(b, &since)
+	t.Time = time.Unix(since[0], since[1]).UTC()
+	return err
+}
+
+// writeCursor returns the text of a place.
 func writeCursor(key string, order []value) string {
 	c := cursor{Key: []byte(key)}
 	for _, v := range order {
-		c.Order = append(c.Order, cursorValue{v.there, v.i, v.u, math.Float64bits(v.f), []byte(v.s), v.t})
+		c.Order = append(c.Order, cursorValue{v.there, v.i, v.u, math.Float64bits(v.f), []byte(v.s), cursorTime{v.t}})
 	}
-	b, err := json.Marshal(c)
-	if err != nil { // a time whose year JSON cannot hold
-		c.Order = nil
-		b, _ = json.Marshal(c)
-	}
+	b, _ := json.Marshal(c) // never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -67,7 +88,7 @@ func readCursor(s string, orders int) (*cursor, error) {
 func (c *cursor) values() []value {
 	out := make([]value, len(c.Order))
 	for i, v := range c.Order {
-		out[i] = value{v.There, v.Int, v.Uint, math.Float64frombits(v.Float), string(v.Text), v.Time}
+		out[i] = value{v.There, v.Int, v.Uint, math.Float64frombits(v.Float), string(v.Text), v.Time.Time}
 	}
 	return out
 }

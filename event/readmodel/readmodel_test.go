@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/codec"
 	"github.com/mainstemdev/mainstem/event/readmodel"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
@@ -375,4 +376,42 @@ func likeByDefinition(text, pattern []rune) bool {
 		reach = next
 	}
 	return reach[len(text)]
+}
+
+// A walk by pages passes times of every year and every zone.
+func TestPagesInTheOrderOfTimes(t *testing.T) {
+	type moment struct {
+		ID string
+		At time.Time
+	}
+	table, err := readmodel.Open(testengines.Memory(t), "test/moments", &readmodel.Options[moment]{Key: func(m moment) string { return m.ID }, Codec: codec.Gob})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, sunTime := t.Context(), time.FixedZone("", 19*60+32)
+	want := []time.Time{
+		time.Date(-4712, 1, 1, 0, 0, 0, 5, time.UTC), {}, time.Date(1900, 1, 1, 0, 0, 0, 1, sunTime), time.Date(1900, 1, 1, 0, 0, 0, 2, sunTime),
+		time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 6, time.FixedZone("", 3600)), time.Date(294276, 12, 31, 0, 0, 0, 0, time.UTC),
+	}
+	for i, at := range want {
+		if err := table.Insert(ctx, moment{fmt.Sprint(i), at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for next := ""; ; {
+		page, after, err := table.Page(ctx, readmodel.All().OrderBy("At", readmodel.Asc).Limit(1).After(next))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page {
+			got = append(got, m.ID)
+		}
+		if next = after; next == "" {
+			break
+		}
+	}
+	if walk := strings.Join(got, ""); walk != "0123456" {
+		t.Errorf("the pages are %s", walk)
+	}
 }
