@@ -174,6 +174,45 @@ func TestRefusedValues(t *testing.T) {
 	}
 }
 
+// Times of the first and the last year are held, and a walk by pages passes them. Others are refused
+// with the years that are not.
+func TestFirstAndLastTimes(t *testing.T) {
+	type moment struct {
+		ID string `sql:",pk"`
+		At time.Time
+	}
+	db, _ := newDB(t)
+	table, ctx := open[moment](t, db, "moments"), t.Context()
+	want := []moment{
+		{"a", time.Date(-4712, 1, 1, 0, 0, 0, 0, time.UTC)}, {"b", time.Date(2026, 1, 1, 0, 0, 0, 1000, time.UTC)}, {"c", time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{"d", time.Date(294276, 12, 31, 23, 59, 59, 999999000, time.UTC)},
+	}
+	for _, m := range want {
+		if err := table.Insert(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []moment
+	for next := ""; ; {
+		page, after, err := table.Page(ctx, readmodel.All().OrderBy("At", readmodel.Asc).Limit(1).After(next))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, page...)
+		if next = after; next == "" {
+			break
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, at := range []time.Time{want[0].At.Add(-1), want[3].At.Add(time.Microsecond)} {
+		if err := table.Insert(ctx, moment{"x", at}); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), "from -4712 to 294276") {
+			t.Errorf("%v: %v", at, err)
+		}
+	}
+}
+
 // A table that is there gets the columns and indexes that it lacks, and keeps its rows.
 func TestExtend(t *testing.T) {
 	type one struct {

@@ -235,16 +235,16 @@ func encodeScalar(f family, v reflect.Value) (any, error) {
 	return uuid.UUID(v.Convert(uuidType).Interface().([16]byte)).String(), nil
 }
 
-// The range of times that are accepted: slightly less than that of timestamptz.
-var (
-	earliest = time.Date(-4712, 1, 1, 0, 0, 0, 0, time.UTC)
-	latest   = time.Date(294276, 12, 31, 0, 0, 0, 0, time.UTC)
+// The years that are accepted: those that timestamptz holds in whole.
+const (
+	firstYear = -4712
+	lastYear  = 294276
 )
 
 // encodeTime returns t as a column holds it: in UTC, truncated to the microsecond.
 func encodeTime(t time.Time) (any, error) {
-	if t.Before(earliest) || t.After(latest) {
-		return nil, refuse("the year %d: PostgreSQL holds those from -4712 to 294275", t.Year())
+	if year := t.UTC().Year(); year < firstYear || year > lastYear {
+		return nil, refuse("the year %d: PostgreSQL holds those from %d to %d", year, firstYear, lastYear)
 	}
 	return truncate(t), nil
 }
