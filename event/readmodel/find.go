@@ -200,13 +200,16 @@ func (s *selection[T]) add(e found[T]) bool {
 		if n := len(s.out); n > 0 && (len(s.c.orders) == 0 || s.c.compare(s.out[n-1].order, e.order, "", "") != 0) {
 			s.run = n
 		}
-		if s.run >= s.q.offset+s.q.limit {
+		if s.enough(s.run) {
 			return false
 		}
 	}
 	s.out = append(s.out, e)
-	return !(s.ordered && len(s.c.orders) == 0 && s.q.limit > 0 && len(s.out) >= s.q.offset+s.q.limit)
+	return !(s.ordered && len(s.c.orders) == 0 && s.enough(len(s.out)))
 }
+
+// enough reports whether n entries reach the limit beyond the offset. The sum of both may overflow.
+func (s *selection[T]) enough(n int) bool { return s.q.limit > 0 && n-s.q.offset >= s.q.limit }
 
 // result returns the entries of the query: sorted, and without those outside of offset and limit.
 func (s *selection[T]) result() []found[T] {

@@ -165,6 +165,7 @@ func TestComparisons(t *testing.T) {
 		{readmodel.All().OrderBy("Price", readmodel.Asc), "2 3 1"}, {readmodel.All().OrderBy("Price", readmodel.Desc), "1 3 2"},
 		{readmodel.All().OrderBy("Open", readmodel.Desc).OrderBy("Count", readmodel.Desc), "2 3 1"},
 		{readmodel.All().Offset(1), "2 3"}, {readmodel.All().Limit(2), "1 2"}, {readmodel.All().Offset(5), ""},
+		{readmodel.All().Offset(1).Limit(math.MaxInt), "2 3"}, {readmodel.All().OrderBy("At", readmodel.Asc).Offset(1).Limit(math.MaxInt), "2 3"},
 		{readmodel.All().OrderBy("At", readmodel.Desc).Offset(1).Limit(1), "2"}, {readmodel.All().OrderBy("At", readmodel.Desc).Offset(9), ""},
 	} {
 		got, err := table.Find(ctx, c.q)
