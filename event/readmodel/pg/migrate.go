@@ -229,7 +229,11 @@ func (m *migration) index(ctx context.Context, x *index) error {
 	if err != nil {
 		return err
 	}
-	if table != m.table || unique != x.unique || len(have) < len(want) || !slices.Equal(have[:len(want)], want) {
+	fits := len(have) >= len(want) && slices.Equal(have[:len(want)], want)
+	if x.unique {
+		fits = slices.Equal(have, want) // with more columns it would allow more
+	}
+	if table != m.table || unique != x.unique || !fits {
 		return m.wrong("index %q is another one, of %s (%s), unique: %v: rename it, or give this one another name by index=NAME", x.name, table, strings.Join(have, ", "), unique)
 	}
 	return nil

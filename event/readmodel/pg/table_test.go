@@ -269,6 +269,25 @@ func TestExtend(t *testing.T) {
 	}
 }
 
+// A unique index does not become one of fewer columns.
+func TestUniqueIndexOfMoreColumns(t *testing.T) {
+	type before struct {
+		ID string `sql:",pk"`
+		A  string `sql:",unique=x"`
+		B  string `sql:",unique=x"`
+	}
+	type after struct {
+		ID string `sql:",pk"`
+		A  string `sql:",unique=x"`
+		B  string
+	}
+	db, _ := newDB(t)
+	open[before](t, db, "t")
+	if _, err := readmodelpg.Open[after](t.Context(), db, "t"); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), `index "t_x_key" is another one, of t (a, b)`) {
+		t.Errorf("%v, want a refusal", err)
+	}
+}
+
 // A table that does not fit the struct is refused, with a hint, and is not changed.
 func TestTablesOfOthers(t *testing.T) {
 	type entry struct {
