@@ -90,11 +90,20 @@ func (c *column) decode(place any) (any, error) {
 func (c *column) parse(s string) (any, error) {
 	switch c.typ.family {
 	case famUint:
-		return parseUint(s)
+		return parseUint(whole(s))
 	case famInt:
-		return strconv.ParseInt(s, 10, 64)
+		return strconv.ParseInt(whole(s), 10, 64)
 	}
 	return s, nil
+}
+
+// whole returns a number without the zeros after the point that a column of type numeric(20,2) adds
+// to it.
+func whole(s string) string {
+	if digits, zeros, ok := strings.Cut(s, "."); ok && strings.Trim(zeros, "0") == "" {
+		return digits
+	}
+	return s
 }
 
 func parseUint(s string) (any, error) { return strconv.ParseUint(s, 10, 64) }

@@ -116,6 +116,33 @@ func TestNumbersAsKeys(t *testing.T) {
 	}
 }
 
+// A whole number is read back from a column that has digits after the point.
+func TestWholeNumbersInNumeric(t *testing.T) {
+	type entry struct {
+		K uint64 `sql:",pk,type=numeric(20,2)"`
+		N int64  `sql:",type=numeric(20,2)"`
+	}
+	db, pool := newDB(t)
+	table, ctx := open[entry](t, db, "entries"), t.Context()
+	want := []entry{{1, -500}, {20, 0}, {300, 42}}
+	for _, e := range want {
+		if err := table.Insert(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := table.Find(ctx, readmodel.All())
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%v\n%s", err, d)
+	}
+	if one, err := table.Get(ctx, table.Key(got[1])); one != want[1] || err != nil {
+		t.Errorf("%+v, %v", one, err)
+	}
+	execute(t, pool, "UPDATE entries SET n = 0.5 WHERE k = 1")
+	if _, err := table.Get(ctx, "1"); !errors.Is(err, mainstem.ErrCorrupt) {
+		t.Errorf("a fraction: %v", err)
+	}
+}
+
 // Values that PostgreSQL cannot hold are refused, before or by the server, and are Invalid.
 func TestRefusedValues(t *testing.T) {
 	db, _ := newDB(t)
