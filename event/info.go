@@ -107,11 +107,23 @@ func (s *Store) firstLive(ctx context.Context, key []byte, sel mainstem.Versions
 // LastPosition returns the position of the newest record of the store, deletions included; 0 if
 // there was none.
 func (s *Store) LastPosition(ctx context.Context) (mainstem.Position, error) {
-	info, err := s.log.Space(ctx, s.spaces.events)
-	if err != nil {
-		return 0, ignoreNotFound(err)
+	return s.last(ctx, s.spaces.events)
+}
+
+// laster is a log that has the position of the newest record of a space at hand, like that of
+// engine/pebblelog. It returns 0 for a space that does not exist.
+type laster interface {
+	Last(ctx context.Context, space string) (mainstem.Position, error)
+}
+
+// last returns the position of the newest record that was ever written to a space, 0 if there is
+// none or no space.
+func (s *Store) last(ctx context.Context, space string) (mainstem.Position, error) {
+	if log, ok := s.log.(laster); ok {
+		return log.Last(ctx, space)
 	}
-	return info.Last, nil
+	info, err := s.log.Space(ctx, space)
+	return info.Last, ignoreNotFound(err)
 }
 
 // Stats describes a whole store.

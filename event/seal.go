@@ -40,8 +40,14 @@ func parseSeal(value []byte) (Seal, bool) {
 	return NotSealed, false
 }
 
-// seal returns the seal of stream and the version of its record.
+// seal returns the seal of stream and the version of its record. In most stores no stream was ever
+// sealed: a log that says so without a read is not read.
 func (s *Store) seal(ctx context.Context, stream string) (Seal, mainstem.Version, error) {
+	if log, ok := s.log.(laster); ok {
+		if last, err := log.Last(ctx, s.spaces.seals); err != nil || last == 0 {
+			return NotSealed, 0, err
+		}
+	}
 	rec, err := s.log.Get(ctx, s.spaces.seals, []byte(stream))
 	if err != nil {
 		return NotSealed, 0, ignoreNotFound(err)
@@ -55,11 +61,8 @@ func (s *Store) seal(ctx context.Context, stream string) (Seal, mainstem.Version
 
 // everSealed reports whether any stream of the store was ever sealed.
 func (s *Store) everSealed(ctx context.Context) (bool, error) {
-	info, err := s.log.Space(ctx, s.spaces.seals)
-	if err != nil {
-		return false, ignoreNotFound(err)
-	}
-	return info.Last > 0, nil
+	last, err := s.last(ctx, s.spaces.seals)
+	return last > 0, err
 }
 
 // DeleteTo removes all events of stream as part of b, if the stream meets the expectation, and

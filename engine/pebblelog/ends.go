@@ -53,13 +53,10 @@ func (l *Log) end(ctx context.Context, space string, key []byte, sel mainstem.Ve
 func (r *read) hotEnds(ctx context.Context, key []byte) (oldest, newest mainstem.Record, found bool, err error) {
 	var stack [128]byte
 	prefix := format.AppendPrefix(stack[:0], format.TagVersion, r.s.id, key)
-	if r.neverWritten(prefix) {
-		return oldest, newest, true, nil
-	}
 	records := r.hotRecords(prefix)
 	n := records.Len()
 	if n == 0 {
-		return oldest, newest, false, nil
+		return oldest, newest, r.neverWritten(prefix), nil
 	}
 	var first, last format.Body
 	if err := first.Decode(records.At(0)); err != nil {
@@ -90,4 +87,22 @@ func (r *read) bare(b *format.Body) mainstem.Record {
 		rec.Expires = time.Unix(0, b.Expires)
 	}
 	return rec
+}
+
+// Last returns the position of the newest record that was ever written to a space, deletions
+// included, as [mainstem.SpaceInfo] has it, or 0 if the space does not exist. It takes no lock
+// and allocates nothing.
+func (l *Log) Last(_ context.Context, space string) (mainstem.Position, error) {
+	if err := l.usable("last"); err != nil {
+		return 0, err
+	}
+	s := l.spaces.Load().byName[space]
+	if s == nil {
+		return 0, nil
+	}
+	last := s.last.Load()
+	if last > l.position.Load() {
+		last = s.totals().Last // waits until the tx that is being shown is visible
+	}
+	return mainstem.Position(last), nil
 }

@@ -57,6 +57,10 @@ func TestEndsAreThoseOfReads(t *testing.T) {
 			if len(all) == 0 {
 				all = make([]mainstem.Record, 1)
 			}
+			last, err := l.Last(ctx, space)
+			if info, infoErr := l.Space(ctx, space); err != nil || infoErr == nil && last != info.Last || infoErr != nil && last != 0 {
+				t.Fatalf("seed %d, step %d: the last position of %s is %d, %v, want %d, %v", seed, step, space, last, err, info.Last, infoErr)
+			}
 			if want := all[len(all)-1]; !reflect.DeepEqual(oldest, all[0]) || !reflect.DeepEqual(newest, want) {
 				t.Fatalf("seed %d, step %d: the ends of %s in %s are %+v and %+v, want %+v and %+v", seed, step, key, space, oldest, newest, all[0], want)
 			}
