@@ -1,7 +1,6 @@
 package event
 
 import (
-	"slices"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -122,13 +121,8 @@ func (c *collector) flush(dst []Recorded) []Recorded {
 	if n == 0 {
 		return dst
 	}
-	if dst == nil {
-		dst = make([]Recorded, n)
-	} else {
-		dst = slices.Grow(dst, n)[:len(dst)+n]
-	}
+	dst, out := extend(dst, n)
 	rest := block{data: append([]byte{}, c.data...), text: string(c.text), customs: c.customs}
-	out := dst[len(dst)-n:]
 	for i := range c.entries {
 		e, r := &c.entries[i], &out[i]
 		r.ID, r.Version, r.Position, r.Time = e.id, e.version, e.position, time.Unix(0, e.time).In(c.zone)
@@ -145,6 +139,21 @@ func (c *collector) flush(dst []Recorded) []Recorded {
 	}
 	c.reset()
 	return dst
+}
+
+// extend returns dst with n more events, and these alone. All of their fields are zero, whatever was
+// in the memory of dst.
+func extend(dst []Recorded, n int) (all, added []Recorded) {
+	switch {
+	case cap(dst)-len(dst) >= n:
+		all = dst[:len(dst)+n]
+		clear(all[len(dst):])
+	case len(dst) == 0:
+		all = make([]Recorded, n)
+	default:
+		all = append(dst, make([]Recorded, n)...)
+	}
+	return all, all[len(dst):]
 }
 
 // block is the unused rest of the memory for the events of one flush.

@@ -25,6 +25,11 @@ type LoadOptions struct {
 	// Follow makes [Store.Events] wait for new events, also of a stream that does not exist yet. It
 	// excludes Backward, To, UpTo and Until, and [Store.Load] refuses it.
 	Follow bool
+
+	// Into is what [Store.Load] appends the events to; nil means a new slice. A caller who loads
+	// again and again can reuse the slice of an earlier result, cut to length 0: its events are
+	// overwritten, but their Data, names and metadata are not, so copies of them stay valid.
+	Into []Recorded
 }
 
 func (o *LoadOptions) check() error {
@@ -44,7 +49,8 @@ func (o *LoadOptions) after(rec *mainstem.Record) bool {
 
 // Load returns events of stream. For a stream that does not exist, or was deleted, it returns none
 // and no error. The events belong to the caller; those of one Load share blocks of memory, so use
-// [Recorded.Clone] to keep a single event for long.
+// [Recorded.Clone] to keep a single event for long. With o.Into the result begins with the events
+// of that slice; after an error it is nil, and the memory beyond o.Into may have changed.
 func (s *Store) Load(ctx context.Context, stream string, o *LoadOptions) ([]Recorded, error) {
 	if o == nil {
 		o = &LoadOptions{}
@@ -54,7 +60,7 @@ func (s *Store) Load(ctx context.Context, stream string, o *LoadOptions) ([]Reco
 	}
 	c := s.collector()
 	defer s.release(c)
-	var out []Recorded
+	out := o.Into
 	err := s.read(ctx, stream, o, func(rec mainstem.Record) (bool, error) {
 		if err := c.add(&rec); err != nil {
 			return false, err

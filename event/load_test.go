@@ -297,3 +297,45 @@ func TestLargestLimit(t *testing.T) {
 		wantEqual(t, "streams", n, 1)
 	})
 }
+
+// TestLoadInto loads streams into memory that was used for others: no field of an event survives
+// from before, and copies of earlier events do not change.
+func TestLoadInto(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		full := some("Full", 3)
+		for i := range full {
+			full[i].ContentType, full[i].Tags = "text/plain", []string{"order:1", "day:2"}
+			full[i].Metadata = event.Metadata{CorrelationID: "c", CausationID: "d", UserID: "u", TenantID: "t", Custom: map[string]string{"k": "v"}}
+		}
+		bare := some("Bare", 2500) // more than a block of the collector
+		for i := range bare {
+			bare[i].Data = nil
+		}
+		write(t, s, "full-1", event.NoStream, full)
+		write(t, s, "bare-1", event.NoStream, bare)
+		write(t, s, "some-1", event.NoStream, some("Some", 40))
+		var into []event.Recorded
+		for _, stream := range []string{"some-1", "full-1", "bare-1", "full-1", "none-1", "some-1", "bare-1"} {
+			kept, want := slices.Clone(into), load(t, s, stream, nil)
+			before := load(t, s, "full-1", nil)
+			got, err := s.Load(t.Context(), stream, &event.LoadOptions{Into: into[:0]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s loaded into used memory: %d events that differ from the %d of a new slice", stream, len(got), len(want))
+			}
+			if len(kept) == len(before) && !reflect.DeepEqual(kept, before) {
+				t.Fatalf("loading %s changed the copies of earlier events", stream)
+			}
+			into = got
+		}
+		both, err := s.Load(t.Context(), "full-1", &event.LoadOptions{Into: load(t, s, "some-1", nil)})
+		if want := append(load(t, s, "some-1", nil), load(t, s, "full-1", nil)...); err != nil || !reflect.DeepEqual(both, want) {
+			t.Fatalf("%d events after 40 others, %v: want %d", len(both), err, len(want))
+		}
+		if got, err := s.Load(t.Context(), "", &event.LoadOptions{Into: both}); got != nil || err == nil {
+			t.Fatalf("a load that fails returns %d events, %v", len(got), err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/mainstemdev/mainstem"
 	view "github.com/mainstemdev/mainstem/event"
@@ -28,7 +29,7 @@ func mainstemLogs() []event.Factory {
 				if err != nil {
 					return nil, errors.Join(err, log.Close())
 				}
-				return &mainstemStore{log, store}, nil
+				return &mainstemStore{log: log, store: store}, nil
 			},
 		}
 		if e.Server || e.Durability == suite.Fsync {
@@ -46,6 +47,7 @@ func mainstemLogs() []event.Factory {
 type mainstemStore struct {
 	log   mainstem.Log
 	store *view.Store
+	loads sync.Pool // *[]view.Recorded, what a load returned, to be used again
 }
 
 func (s *mainstemStore) Append(ctx context.Context, stream string, expected int64, events []event.Event) (uint64, error) {
@@ -64,8 +66,16 @@ func (s *mainstemStore) Append(ctx context.Context, stream string, expected int6
 }
 
 func (s *mainstemStore) Load(ctx context.Context, stream string, from uint64, into []event.Recorded) ([]event.Recorded, error) {
-	found, err := s.store.Load(ctx, stream, &view.LoadOptions{From: mainstem.Version(from)})
-	return appendRecorded(into, found), err
+	found, _ := s.loads.Get().(*[]view.Recorded)
+	if found == nil {
+		found = new([]view.Recorded)
+	}
+	defer s.loads.Put(found)
+	events, err := s.store.Load(ctx, stream, &view.LoadOptions{From: mainstem.Version(from), Into: (*found)[:0]})
+	if err == nil {
+		*found = events
+	}
+	return appendRecorded(into, events), err
 }
 
 func (s *mainstemStore) Feed(ctx context.Context, after uint64, limit int, into []event.Recorded) ([]event.Recorded, error) {
