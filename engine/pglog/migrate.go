@@ -32,7 +32,8 @@ var migrations = [][]string{
 	// after a jump do not wait for its end; a clock may be set back twice behind one record.
 	{"present.sql", "restore.sql"},
 	// Positions of records that were removed are remembered.
-	{"written.sql", "apply.sql", "commit.sql", "append.sql", "sweep.sql"},
+	{"written.sql", "commit.sql", "append.sql", "sweep.sql"},
+	{"apply.sql"}, // values go to their keys in whatever order the server joins its tables
 }
 
 // Classes of advisory locks; the second number of a lock is of the schema's name.
@@ -44,7 +45,8 @@ const (
 )
 
 // settings make PostgreSQL plan the statements of the engine the way they are meant:
-// by index, whatever the statistics say about tables that were empty a moment ago.
+// by index, whatever the statistics say about tables that were empty a moment ago. The
+// server still chooses the order of joins, and with it that of rows.
 var settings = [][2]string{
 	{"enable_seqscan", "off"}, {"enable_hashjoin", "off"}, {"enable_mergejoin", "off"},
 	{"plan_cache_mode", "force_generic_plan"}, {"jit", "off"}, {"max_parallel_workers_per_gather", "0"},

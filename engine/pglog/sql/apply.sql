@@ -62,20 +62,26 @@ DECLARE
 	trim boolean;
 	over boolean;
 BEGIN
-	-- Arrays are read by subscript: unnest would first copy each of them. A nested loop keeps
-	-- the order of the places, so the arrays made here are in the order of the keys.
+	-- Arrays are read by subscript: unnest would first copy each of them. What is in the arrays
+	-- made here must be in the order of the keys: the inner statement sorts, because the server
+	-- joins in any order, by its statistics. The outer one has no join, so that it keeps the
+	-- order (PostgreSQL's documentation, "Aggregate Functions").
 	-- OFFSET 0 makes the index be asked for all three columns: joined to tables that were
 	-- small when it was planned, it might be asked for the space only.
-	SELECT array_agg(k.id), array_agg(coalesce(k.version, t.floor)), array_agg(coalesce(k.held, 0)), array_agg(s.id), array_agg(s.history),
-		bool_or(k.id IS NULL), bool_or(k.id IS NOT NULL),
-		bool_or(s.history > 0 AND k.held + k_n[u.i] > s.history), bool_or(s.history > 0 AND k_n[u.i] > s.history)
+	SELECT array_agg(p.id), array_agg(p.head), array_agg(p.held), array_agg(p.space), array_agg(p.history),
+		bool_or(p.id IS NULL), bool_or(p.id IS NOT NULL),
+		bool_or(p.history > 0 AND p.had + p.n > p.history), bool_or(p.history > 0 AND p.n > p.history)
 	INTO ids, o_heads, held, o_spaces, history, fresh, known, trim, over
-	FROM (SELECT generate_series(1, places) AS i) u
-	JOIN {schema}.space s ON s.name = p_spaces[k_space[u.i]]
-	JOIN {schema}.total t ON t.space = s.id
-	LEFT JOIN LATERAL (
-		SELECT * FROM {schema}.key o WHERE o.space = s.id AND o.name = k_name[u.i] AND o.mark = k_mark[u.i] OFFSET 0
-	) k ON true;
+	FROM (
+		SELECT k.id, coalesce(k.version, t.floor) AS head, coalesce(k.held, 0) AS held, k.held AS had, s.id AS space, s.history, k_n[u.i] AS n
+		FROM (SELECT generate_series(1, places) AS i) u
+		JOIN {schema}.space s ON s.name = p_spaces[k_space[u.i]]
+		JOIN {schema}.total t ON t.space = s.id
+		LEFT JOIN LATERAL (
+			SELECT * FROM {schema}.key o WHERE o.space = s.id AND o.name = k_name[u.i] AND o.mark = k_mark[u.i] OFFSET 0
+		) k ON true
+		ORDER BY u.i
+	) p;
 	IF over OR cardinality(ids) IS DISTINCT FROM places THEN
 		RETURN;
 	END IF;
