@@ -1,14 +1,18 @@
 package pglog_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/enginetest"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -85,4 +89,55 @@ func (s *spread) check(when string) {
 			s.t.Errorf("%s: %s holds %q, %v; want %q", when, at, rec.Value, err, value)
 		}
 	}
+}
+
+// analyzed is a log that lets the server collect statistics before some commits.
+type analyzed struct {
+	*pglog.Log
+	analyze func()
+	commits atomic.Int64
+}
+
+func (a *analyzed) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	if a.commits.Add(1)%16 == 0 {
+		a.analyze()
+	}
+	return a.Log.Commit(ctx, b)
+}
+
+// TestProgramsWithStatistics runs random programs while the statistics of the server change.
+func TestProgramsWithStatistics(t *testing.T) {
+	t.Parallel()
+	clock := enginetest.NewClock()
+	url := testpostgres.FastDB(t)
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	f := enginetest.All()
+	f.Clock, f.Limits, f.SteadyClock = clock, small, true
+	f.Programs, f.Steps = 20, 40
+	n := 0
+	enginetest.RunPrograms(t, f, func(t *testing.T) mainstem.Log {
+		n++
+		schema := fmt.Sprint("log", n)
+		log := openLog(t, url, &pglog.Options{Schema: schema, Now: clock.Now, Monotonic: clock.Monotonic, Limits: small})
+		tables := fmt.Sprintf("ANALYZE %[1]s.space, %[1]s.total, %[1]s.key, %[1]s.record, %[1]s.log, %[1]s.batch", schema)
+		a := &analyzed{Log: log, analyze: func() {
+			if _, err := pool.Exec(context.Background(), tables); err != nil && t.Context().Err() == nil {
+				t.Error(err)
+			}
+		}}
+		if n%2 == 0 { // the statistics know one space
+			if err := log.CreateSpace(t.Context(), "gone", mainstem.Policy{}); err != nil {
+				t.Fatal(err)
+			}
+			a.analyze()
+			if err := log.DropSpace(t.Context(), "gone"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a
+	})
 }
