@@ -48,6 +48,7 @@ func TestOpenRefuses(t *testing.T) {
 	c := connect(t, url)
 	execute(t, c, `CREATE SCHEMA newer; CREATE TABLE newer.migration (version int, applied timestamptz); INSERT INTO newer.migration VALUES (99, now());
 		CREATE SCHEMA foreign_; CREATE TABLE foreign_.record (i int)`)
+	execute(t, c, "DROP DATABASE IF EXISTS ascii")
 	execute(t, c, "CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
 	for _, test := range []struct {
 		url  string
