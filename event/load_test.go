@@ -295,6 +295,28 @@ func TestLargestLimit(t *testing.T) {
 			n++
 		}
 		wantEqual(t, "streams", n, 1)
+		for _, index := range []bool{false, true} {
+			if index {
+				if err := s.CreateIndex(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for o, want := range map[event.QueryOptions]int{
+				{Limit: math.MaxInt}: 3, {Limit: math.MaxInt, Backward: true}: 3,
+				{After: math.MaxUint64}: 0, {After: math.MaxUint64, Backward: true}: 3,
+			} {
+				n := 0
+				for _, err := range s.Query(t.Context(), event.Query{{Types: []string{"A"}}}, &o) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					n++
+				}
+				if n != want {
+					t.Errorf("query with %+v, an index: %v: %d events, want %d", o, index, n, want)
+				}
+			}
+		}
 	})
 }
 

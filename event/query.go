@@ -154,6 +154,9 @@ func (s *Store) query(ctx context.Context, q Query, o QueryOptions, head mainste
 	case o.Follow && o.Backward:
 		return mainstem.Errorf(mainstem.KindInvalid, "query", "Follow and Backward exclude each other")
 	}
+	if o.After >= head && !o.Backward && !o.Follow {
+		return nil
+	}
 	dec := s.decoders.Get().(*decoder)
 	defer s.decoders.Put(dec)
 	r := &queryRun{Store: s, q: q, o: o, head: head, dec: dec, do: do}
@@ -212,7 +215,7 @@ func (r *queryRun) throughIndex(ctx context.Context) error {
 				return err
 			}
 		}
-		want := wanted{direction: direction{r.o.Backward}, from: r.o.After + 1, most: r.o.Limit}
+		want := wanted{direction: direction{r.o.Backward}, from: max(r.o.After, r.o.After+1), most: r.o.Limit}
 		root, err := r.plan(ctx, x, r.q, want)
 		if err != nil {
 			return err
@@ -264,7 +267,7 @@ func (r *queryRun) backward(ctx context.Context) error {
 		if !rec.Live() || r.dec.f.parse(rec.Headers) != nil || !r.q.matches(&r.dec.f) {
 			continue
 		}
-		if most := r.o.Limit - r.n; r.o.Limit > 0 && len(found) >= 2*most {
+		if most := r.o.Limit - r.n; r.o.Limit > 0 && len(found)/2 >= most { // 2*most may overflow
 			found = append(found[:0], found[len(found)-most+1:]...)
 		}
 		found = append(found, rec.Position)
