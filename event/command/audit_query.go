@@ -85,9 +85,18 @@ func (a *AuditLog) each(ctx context.Context, q *AuditQuery, do func(*AuditRow) b
 	return nil
 }
 
+// The first and the last time that an ID can hold: 1970 and a day of the year 10889.
+var firstTime, lastTime = time.UnixMilli(0), time.UnixMilli(1<<48 - 1)
+
 // firstID returns a lower bound of the IDs of rows of time t or later, to the millisecond.
 func firstID(t time.Time) string {
-	id := uuid.Sorted(max(0, t.UnixMilli()))
+	switch {
+	case t.Before(firstTime):
+		t = firstTime
+	case t.After(lastTime):
+		t = lastTime
+	}
+	id := uuid.Sorted(t.UnixMilli())
 	clear(id[6:])
 	return id.String()
 }

@@ -127,10 +127,15 @@ func TestAuditQueries(t *testing.T) {
 			return rapid.SampledFrom(append(values, "", "")).Draw(rt, name)
 		}
 		moment := func(name string) time.Time {
-			if i := rapid.IntRange(-20, 59).Draw(rt, name); i >= 0 {
+			switch i := rapid.IntRange(-20, 61).Draw(rt, name); {
+			case i < 0:
+				return time.Time{}
+			case i < len(all):
 				return all[i].Time
+			case i == len(all): // times that no ID can hold
+				return time.Date(1, 2, 3, 0, 0, 0, 0, time.UTC)
 			}
-			return time.Time{}
+			return time.Date(10_900, 1, 1, 0, 0, 0, 0, time.UTC)
 		}
 		q := command.AuditQuery{
 			CommandType: pick("type", "Place", "Pay", "No"), Actor: pick("actor", "user0", "user1"), TenantID: pick("tenant", "t0", "t1"),
