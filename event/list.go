@@ -127,8 +127,8 @@ func (s *Store) archivedIn(ctx context.Context, r mainstem.Range) (archived func
 				order = -order
 			}
 			if order == 0 {
-				seal, _ := parseSeal(rec.Value)
-				return seal == Archived, nil
+				seal, err := s.sealOf(&rec)
+				return seal == Archived, err
 			}
 			if order > 0 {
 				return false, nil

@@ -52,11 +52,17 @@ func (s *Store) seal(ctx context.Context, stream string) (Seal, mainstem.Version
 	if err != nil {
 		return NotSealed, 0, ignoreNotFound(err)
 	}
+	seal, err := s.sealOf(&rec)
+	return seal, rec.Version, err
+}
+
+// sealOf returns the seal in a record.
+func (s *Store) sealOf(rec *mainstem.Record) (Seal, error) {
 	seal, ok := parseSeal(rec.Value)
 	if !ok {
-		return NotSealed, 0, mainstem.Errorf(mainstem.KindCorrupt, "decode", "%.40q is not the name of a seal", rec.Value).At(s.spaces.seals, rec.Key)
+		return NotSealed, mainstem.Errorf(mainstem.KindCorrupt, "decode", "%.40q is not the name of a seal", rec.Value).At(s.spaces.seals, rec.Key)
 	}
-	return seal, rec.Version, nil
+	return seal, nil
 }
 
 // everSealed reports whether any stream of the store was ever sealed.

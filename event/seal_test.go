@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -237,6 +238,53 @@ func TestSettingsAndScavenge(t *testing.T) {
 		}
 		err = s.SetSettings(t.Context(), "x", event.Settings{MaxAge: -1})
 		wantKind(t, err, mainstem.ErrInvalid)
+	})
+}
+
+// sealingLog is a log on which before is called ahead of the first commit.
+type sealingLog struct {
+	mainstem.Log
+	before func()
+}
+
+func (l *sealingLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	if before := l.before; before != nil {
+		l.before = nil
+		before()
+	}
+	return l.Log.Commit(ctx, b)
+}
+
+// A stream that is archived while Scavenge reads it is left alone, and the others are not.
+func TestScavengeBesideArchive(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		for _, stream := range []string{"a-1", "b-1"} {
+			write(t, s, stream, event.NoStream, some("A", 5))
+			do(t, s, func(b *mainstem.Batch) { s.SetSettingsTo(b, stream, event.Settings{MaxCount: 2}) })
+		}
+		beside := open(t, &sealingLog{log, func() { do(t, s, func(b *mainstem.Batch) { s.ArchiveTo(b, "a-1") }) }}, nil)
+		done, err := beside.Scavenge(t.Context())
+		if err != nil || done != (event.Scavenged{Streams: 1, Events: 3}) {
+			t.Errorf("scavenged %+v, %v", done, err)
+		}
+		if a, b := len(load(t, s, "a-1", nil)), len(load(t, s, "b-1", nil)); a != 5 || b != 2 {
+			t.Errorf("%d and %d events are left, want 5 and 2", a, b)
+		}
+	})
+}
+
+// A seal that cannot be read is an error of a list, as it is one of an append.
+func TestListWithCorruptSeal(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		for _, stream := range []string{"a-1", "b-1"} {
+			write(t, s, stream, event.NoStream, some("A", 1))
+		}
+		do(t, s, func(b *mainstem.Batch) {
+			s.ArchiveTo(b, "b-1")
+			b.Put("event.seal/"+s.Name(), []byte("a-1"), []byte("closed"))
+		})
+		_, err := s.CountStreams(t.Context(), nil)
+		wantKind(t, err, mainstem.ErrCorrupt)
 	})
 }
 

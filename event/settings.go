@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -155,6 +156,10 @@ func (s *Store) eachExcess(ctx context.Context, do func(stream string, before ma
 		first, before, err := s.excess(ctx, string(rec.Key), v, now)
 		if err == nil && before > 0 {
 			err = do(string(rec.Key), before)
+		}
+		var sealed *SealedError
+		if errors.As(err, &sealed) {
+			continue // meanwhile
 		}
 		if err != nil {
 			return done, err
