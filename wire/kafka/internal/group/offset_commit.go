@@ -66,29 +66,39 @@ func (c *Coordinator) commitOffsets(ctx context.Context, req *kmsg.OffsetCommitR
 		return kerr.InvalidGroupID.Code
 	}
 	by := committer{member: req.MemberID, instance: req.InstanceID, generation: req.Generation, version: req.Version}
-	for range maxTries {
+	return c.changeOffsets(ctx, "offset commit", req.Group, func(b *mainstem.Batch) (fence, int16) {
 		f, code := c.fence(ctx, req.Group, by)
 		if code != 0 {
-			return code
+			return f, code
 		}
+		if err := c.putOffsets(ctx, b, req, resp); err != nil {
+			return f, c.code("offset commit", req.Group, err)
+		}
+		return f, 0
+	})
+}
+
+// changeOffsets commits what change adds to a batch, on the condition that change returns, unless it
+// returns an error code. If the condition does not hold any more, the group is read again, and change
+// is called again.
+func (c *Coordinator) changeOffsets(ctx context.Context, op, group string, change func(b *mainstem.Batch) (fence, int16)) int16 {
+	for range maxTries {
 		b := mainstem.NewBatch()
 		b.Durability = c.o.Durability
-		if err := c.putOffsets(ctx, b, req, resp); err != nil {
-			return c.code("offset commit", req.Group, err)
-		}
-		if b.Len() == 0 {
-			return 0
+		f, code := change(b)
+		if code != 0 || b.Len() == 0 {
+			return code
 		}
 		f.put(b)
 		_, err := c.log.Commit(ctx, b)
 		if err == nil {
 			return 0
 		}
-		if !errors.Is(err, mainstem.ErrConflict) {
-			return c.code("offset commit", req.Group, err)
+		if errors.Is(err, mainstem.ErrConflict) {
+			err = c.refresh(ctx, group)
 		}
-		if err := c.refresh(ctx, req.Group); err != nil {
-			return c.code("offset commit", req.Group, err)
+		if err != nil {
+			return c.code(op, group, err)
 		}
 	}
 	return kerr.CoordinatorLoadInProgress.Code // the client tries again

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"errors"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -35,33 +34,17 @@ func (c *Coordinator) deleteOffsets(ctx context.Context, req *kmsg.OffsetDeleteR
 	if partition.ValidateGroup(req.Group) != nil {
 		return kerr.InvalidGroupID.Code
 	}
-	for range maxTries {
+	return c.changeOffsets(ctx, "offset delete", req.Group, func(b *mainstem.Batch) (fence, int16) {
 		resp.Topics = nil
 		subscribed, f, code := c.subscribed(ctx, req.Group)
 		if code != 0 {
-			return code
+			return f, code
 		}
-		b := mainstem.NewBatch()
-		b.Durability = c.o.Durability
 		if err := c.forgetOffsets(ctx, b, req, resp, subscribed); err != nil {
-			return c.code("offset delete", req.Group, err)
+			return f, c.code("offset delete", req.Group, err)
 		}
-		if b.Len() == 0 {
-			return 0
-		}
-		f.put(b)
-		_, err := c.log.Commit(ctx, b)
-		if err == nil {
-			return 0
-		}
-		if !errors.Is(err, mainstem.ErrConflict) {
-			return c.code("offset delete", req.Group, err)
-		}
-		if err := c.refresh(ctx, req.Group); err != nil {
-			return c.code("offset delete", req.Group, err)
-		}
-	}
-	return kerr.CoordinatorLoadInProgress.Code // the client tries again
+		return f, 0
+	})
 }
 
 // forgetOffsets adds to b the removal of the offsets of the request that may be removed, and the
