@@ -251,7 +251,7 @@ func (s *session) announce(ks []*kind) {
 	var part []*kind
 	var unsent []frames.TypeAnswer
 	size := 0
-	for i, k := range ks {
+	for _, k := range ks {
 		n := typeRoom + len(k.name) + len(k.schema)
 		if n > s.room() {
 			unsent = append(unsent, frames.TypeAnswer{Number: k.number, Problem: fmt.Sprintf(
@@ -260,7 +260,7 @@ func (s *session) announce(ks []*kind) {
 		}
 		if size > 0 && size+n > min(s.room(), maxCatalogPart) {
 			s.sendCatalog(part)
-			part, size = ks[i:i:i], 0
+			part, size = nil, 0
 		}
 		part, size = append(part, k), size+n
 	}
