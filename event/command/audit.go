@@ -41,7 +41,7 @@ type AuditLog struct {
 
 // OpenAudit returns the audit trail called name in log. It reads and writes nothing.
 func OpenAudit(log mainstem.Log, name string) (*AuditLog, error) {
-	rows, err := kv.Open[AuditRow](log, "audit/"+name, nil)
+	rows, err := kv.Open[AuditRow](log, "audit/"+name, &kv.Options{Codec: rowsJSON})
 	if err != nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "audit trail %.40q: %w", name, err)
 	}
