@@ -214,6 +214,15 @@ type ClockKeeper interface {
 	AcceptClock(ctx context.Context) (ClockState, error)
 }
 
+// FailStopper is a [Log] that may take no commits after one whose outcome it does not know, until
+// it is opened again. To commit the same batch again then does not tell its outcome. So a batch
+// that no other process will commit again needs no ID.
+type FailStopper interface {
+	// FailStop reports whether the log takes no commits after one of unknown outcome. The answer
+	// is always the same.
+	FailStop() bool
+}
+
 // ClockState describes the clock of a log; see [ClockKeeper].
 type ClockState struct {
 	Now        time.Time     // what the clock shows

@@ -215,15 +215,13 @@ func (c *condition) raise(b *mainstem.Batch, p mainstem.Position) {
 // fails because of an event that a query does not select, it is tried again, at most
 // [Options.Retries] times, with pauses. While the outcome of an attempt is unknown, the same batch
 // is committed again, until the outcome is known or ctx ends; b gets an ID for that if it has none,
-// so it is written at most once.
+// so it is written at most once. A log that takes no commits after an unknown outcome, such as one
+// in a directory, gets one try and needs no ID; see [mainstem.FailStopper].
 //
 // The error is a [*ConditionError] if an event that a query selects was found, or if all attempts
 // failed (then Found is 0); a [*StaleIndexError] if the index was changed since the batch was
 // built; otherwise as [Store.Explain] returns it.
 func (s *Store) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
-	if b.ID == "" {
-		b.ID = "event/" + NewID().String()
-	}
 	for try := 1; ; try++ {
 		r, err := outcome.Commit(ctx, s.log, b)
 		if err == nil {

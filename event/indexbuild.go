@@ -151,7 +151,7 @@ func (s *Store) beginBuild(ctx context.Context, x *index, o IndexOptions, retag 
 
 func (s *Store) buildBatch() *mainstem.Batch {
 	b := mainstem.NewBatch()
-	b.ID, b.Durability = "event.index/"+NewID().String(), s.opts.Durability
+	b.Durability = s.opts.Durability
 	b.Ensure(s.spaces.tags, tagsPolicy)
 	return b
 }

@@ -135,6 +135,12 @@ func (l *measured) Clock(ctx context.Context) (mainstem.ClockState, error) {
 	return mainstem.ClockState{}, noClock("clock")
 }
 
+// FailStop implements [mainstem.FailStopper].
+func (l *measured) FailStop() bool {
+	f, ok := l.Log.(mainstem.FailStopper)
+	return ok && f.FailStop()
+}
+
 // AcceptClock implements [mainstem.ClockKeeper] if the log does.
 func (l *measured) AcceptClock(ctx context.Context) (mainstem.ClockState, error) {
 	if k, ok := l.Log.(mainstem.ClockKeeper); ok {

@@ -211,6 +211,10 @@ func (l *Log) roomToMerge(n uint64) error {
 // nearlyFull reports whether commits are refused for lack of disk space, or soon may be.
 func (l *Log) nearlyFull() bool { return l.opts.MinFree > 0 && l.free()/2 < l.opts.MinFree }
 
+// FailStop implements [mainstem.FailStopper]: after a failed write the log is read-only until it is
+// opened again.
+func (l *Log) FailStop() bool { return true }
+
 // sound returns an error if a write has failed since the log was opened.
 func (l *Log) sound(op string) error {
 	l.noticeJournal()

@@ -87,7 +87,7 @@ func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, er
 // batch again, by its ID, until the outcome is known or ctx ends.
 func (s *streams) commitOnce(ctx context.Context, c *change) (event.Appended, at, error) {
 	b := mainstem.NewBatch()
-	b.ID, b.Durability = "aggregate/"+event.NewID().String(), s.opts.Durability
+	b.Durability = s.opts.Durability
 	snapshot, err := s.addTo(ctx, b, c)
 	if err != nil {
 		return event.Appended{}, at{}, err

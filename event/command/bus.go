@@ -71,7 +71,7 @@ func Open(log mainstem.Log, name string, o *Options, middleware ...Middleware) (
 	case slices.ContainsFunc(middleware, func(m Middleware) bool { return m == nil }):
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "bus %.40q: a middleware is nil", name)
 	}
-	table, err := kv.Open[done](log, "command/"+name, &kv.Options{NoFeed: true})
+	table, err := kv.Open[done](log, "command/"+name, &kv.Options{Codec: rowsJSON, NoFeed: true})
 	if err != nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "command", "bus %.40q: %w", name, err)
 	}
@@ -206,7 +206,8 @@ func HandleAggregate[C AggregateCommand, A aggregate.Aggregate](b *Bus, repo *ag
 
 // Dispatch passes cmd through the middleware to its handler and returns the result. When it
 // returns, the writes of the command have the durability of [Options.Durability]. If the outcome of
-// the commit is unknown, the same batch is committed again until the outcome is known or ctx ends.
+// the commit is unknown, the same batch is committed again until the outcome is known or ctx ends,
+// unless the log then takes no more commits; see [mainstem.FailStopper].
 // A command is validated only by the middleware [Validation].
 //
 // The errors are those of the handler, the hooks and the middleware, Conflict and the other errors
@@ -299,7 +300,7 @@ func (b *Bus) run(ctx context.Context, cmd Command) (Result, error) {
 	if at.joined || len(at.batch.Writes())+len(at.batch.Conditions()) == 0 {
 		return r, at.batch.Err()
 	}
-	at.batch.ID, at.batch.Durability = "command/"+event.NewID().String(), b.opts.Durability
+	at.batch.Durability = b.opts.Durability
 	receipt, err := outcome.Commit(ctx, b.log, at.batch)
 	if err != nil {
 		return Result{}, err

@@ -7,14 +7,21 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/aggregate"
 	"github.com/mainstemdev/mainstem/event/command"
+	"github.com/mainstemdev/mainstem/internal/crashtest"
 )
 
 func TestDispatch(t *testing.T) { onEach(t, testDispatch) }
@@ -164,6 +171,33 @@ func testCommitsThatFail(t *testing.T, s *shop) {
 	}
 	if r := s.dispatch(place{ID: "1", Item: "book", Key: "k"}); r.Version != 1 || r.Duplicate || tries != 4 || s.sold("book") != 1 {
 		t.Errorf("after unknown outcomes: %+v, %d tries, sold %d", r, tries, s.sold("book"))
+	}
+}
+
+// TestDirectoryThatFails has a dispatch return after a failed write, though its context never ends:
+// the log takes no more commits, so trying again tells nothing.
+func TestDirectoryThatFails(t *testing.T) {
+	var down atomic.Bool
+	fault := &crashtest.Fault{At: 1, Permanent: true, Err: syscall.EIO, Only: func(op errorfs.Op) bool {
+		return down.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite
+	}}
+	log, err := pebblelog.Open("/log", &pebblelog.Options{FS: fault.Wrap(vfs.NewMem()), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		fault.Heal()
+		_ = log.Close() // it has failed
+	}()
+	s := shopOn(t, &logUnderTest{Log: log}, command.Idempotency(command.IdempotencyOptions{}))
+	s.dispatch(place{ID: "1", Item: "book", Key: "a"})
+	down.Store(true)
+	if _, err := s.bus.Dispatch(context.Background(), place{ID: "2", Item: "book", Key: "b"}); !errors.Is(err, mainstem.ErrUnknownOutcome) {
+		t.Errorf("the write that fails: %v", err)
+	}
+	var refused *mainstem.Error
+	if _, err := s.bus.Dispatch(context.Background(), place{ID: "3", Item: "book", Key: "c"}); !errors.As(err, &refused) || refused.Outcome != mainstem.NotWritten {
+		t.Errorf("after it: %v", err)
 	}
 }
 

@@ -91,6 +91,12 @@ func (l *logUnderTest) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.
 	return l.Log.Commit(ctx, b)
 }
 
+// FailStop is that of the log, unless the test makes commits fail for a time.
+func (l *logUnderTest) FailStop() bool {
+	f, ok := l.Log.(mainstem.FailStopper)
+	return l.commit == nil && ok && f.FailStop()
+}
+
 type shop struct {
 	t      testing.TB
 	log    *logUnderTest

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/outcome"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -107,10 +106,8 @@ func (r *Records) countTo(ctx context.Context, b *mainstem.Batch, saga string, s
 	return nil
 }
 
-// commit commits b with an ID, so that its outcome is unknown only if ctx ends or the log is
-// closed.
+// commit commits b. Its outcome is unknown only if ctx ends, or the log takes no more commits.
 func (r *Records) commit(ctx context.Context, b *mainstem.Batch) error {
-	b.ID = "saga/" + event.NewID().String()
 	_, err := outcome.Commit(ctx, r.log, b)
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/outcome"
 	"github.com/mainstemdev/mainstem/internal/wake"
@@ -108,8 +107,8 @@ func wait(ctx context.Context, woken <-chan struct{}, at time.Time, timed bool) 
 }
 
 // change calls do, and commits its changes of sagas. The commit depends on the control record; if
-// that has changed, the error is errChanged. It has a batch ID, so its outcome is unknown only if
-// ctx ends or the log is closed.
+// that has changed, the error is errChanged. Its outcome is unknown only if ctx ends, or the log takes
+// no more commits.
 func (u *unit) change(ctx context.Context, do func(w *work) error) error {
 	b := mainstem.NewBatch()
 	w := u.work(b)
@@ -120,7 +119,7 @@ func (u *unit) change(ctx context.Context, do func(w *work) error) error {
 		return err
 	}
 	u.expect(b)
-	b.ID, b.Durability = "saga/"+event.NewID().String(), u.sub.Durability
+	b.Durability = u.sub.Durability
 	_, err := outcome.Commit(ctx, u.log, b)
 	return u.unlessChanged(ctx, err)
 }

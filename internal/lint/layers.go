@@ -432,7 +432,7 @@ var Layers = []Layer{
 	{
 		Name:    "commits until the outcome is known",
 		Dirs:    []string{"internal/outcome"},
-		May:     []string{".", "internal/backoff"},
+		May:     []string{".", "internal/backoff", "internal/uuid"},
 		Because: "whatever commits for a user uses it, so this one knows the contract only",
 	},
 	{

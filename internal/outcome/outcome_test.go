@@ -29,6 +29,29 @@ func failed(kind mainstem.Kind, o mainstem.Outcome) error {
 	return &mainstem.Error{Kind: kind, Outcome: o}
 }
 
+// failStop is a log that takes no commits after one of unknown outcome.
+type failStop struct{ *scripted }
+
+func (failStop) FailStop() bool { return true }
+
+// A batch gets an ID for its later tries, unless there are none.
+func TestCommitGivesAnID(t *testing.T) {
+	unknown := failed(mainstem.KindUnavailable, mainstem.Unknown)
+	for _, given := range []string{"", "given"} {
+		log := &scripted{answers: []error{unknown, nil}}
+		b := mainstem.NewBatch()
+		b.ID = given
+		if _, err := outcome.Commit(t.Context(), log, b); err != nil || b.ID == "" || given != "" && b.ID != given || log.commits != 2 {
+			t.Errorf("ID %q: %v after %d tries; the ID is %q", given, err, log.commits, b.ID)
+		}
+		log = &scripted{answers: []error{unknown}}
+		b.ID = given
+		if _, err := outcome.Commit(t.Context(), failStop{log}, b); !errors.Is(err, unknown) || b.ID != given || log.commits != 1 {
+			t.Errorf("ID %q, on a log that stops: %v after %d tries; the ID is %q", given, err, log.commits, b.ID)
+		}
+	}
+}
+
 // A try that was not written leaves the outcome of those before it unknown.
 func TestCommit(t *testing.T) {
 	unknown := failed(mainstem.KindUnavailable, mainstem.Unknown)
