@@ -3,13 +3,11 @@ package netio
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/mainstemdev/mainstem/actor"
-	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/accept"
 )
 
 // Address is the question to a [Listener] or a [Server] for the address on which it listens. A
@@ -74,7 +72,7 @@ func (l *Listener) Start(c *actor.Context[Address]) error {
 	}()
 	go func() {
 		defer close(l.done)
-		accept(c, c.Self(), listener)
+		acceptAll(c, c.Self(), listener)
 	}()
 	return nil
 }
@@ -92,11 +90,11 @@ func listen(ctx context.Context, network, address string, config *tls.Config) (n
 	return listener, err
 }
 
-// accept is the acceptor: it passes connections to the actor, one by one, until the listener is
+// acceptAll is the acceptor: it passes connections to the actor, one by one, until the listener is
 // closed.
-func accept(ctx context.Context, self actor.Ref[Address], listener net.Listener) {
+func acceptAll(ctx context.Context, self actor.Ref[Address], listener net.Listener) {
 	for {
-		conn, err := acceptOne(ctx, listener)
+		conn, err := accept.Next(ctx, listener.Accept, nil)
 		if err != nil {
 			if ctx.Err() == nil {
 				_ = self.SendPriority(ctx, actor.System, Address{from: listener, err: err})
@@ -108,23 +106,6 @@ func accept(ctx context.Context, self actor.Ref[Address], listener net.Listener)
 		})
 		if err != nil {
 			_ = conn.Close() // the actor has refused it, or is ending
-		}
-	}
-}
-
-// acceptAgain is the pause before accept is tried again when the process or the machine has too
-// many open files, or the connection was aborted.
-var acceptAgain = backoff.Policy{First: 5 * time.Millisecond, Max: time.Second}
-
-// acceptOne accepts a connection. After the errors of acceptAgain it pauses and tries again.
-func acceptOne(ctx context.Context, listener net.Listener) (net.Conn, error) {
-	for failures := 1; ; failures++ {
-		conn, err := listener.Accept()
-		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) && !errors.Is(err, syscall.ECONNABORTED) {
-			return conn, err
-		}
-		if !acceptAgain.Wait(ctx, failures) {
-			return nil, err
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/alert/ingest/syslog"
+	"github.com/mainstemdev/mainstem/internal/accept"
 )
 
 // SyslogReceiver takes syslog messages from any number of senders and makes them
@@ -169,15 +170,13 @@ func (r *SyslogReceiver) ServeTCP(l net.Listener) error {
 	}
 	defer r.disown(l)
 	d := r.newDrain()
+	next := func() (net.Conn, error) { return d.accept(l) }
+	failed := func(_ int, err error) { r.o.Logger.Warn("ingest: a connection could not be accepted", "error", err) }
 	for {
-		conn, err := d.accept(l)
+		conn, err := accept.Next(r.ctx, next, failed)
 		if err != nil {
 			if r.ctx.Err() != nil {
 				return nil
-			}
-			if retry, wait := r.exhausted(err); retry {
-				<-wait
-				continue
 			}
 			return err
 		}
@@ -190,17 +189,6 @@ func (r *SyslogReceiver) ServeTCP(l net.Listener) error {
 		r.adopt(conn)
 		go r.connection(conn)
 	}
-}
-
-// exhausted reports whether Accept may work later: the process has too many files
-// open. Then it is worth to wait a little.
-func (r *SyslogReceiver) exhausted(err error) (bool, <-chan time.Time) {
-	var n net.Error
-	if errors.As(err, &n) && n.Timeout() || strings.Contains(err.Error(), "too many open files") {
-		r.o.Logger.Warn("ingest: a connection could not be accepted", "error", err)
-		return true, time.After(retryPolicy.First)
-	}
-	return false, nil
 }
 
 // connection takes the messages of one connection.

@@ -43,7 +43,7 @@ var Layers = []Layer{
 	{
 		Name:    "the actor runtime",
 		Dirs:    []string{"actor"},
-		May:     []string{".", "internal/backoff", "internal/invariants"},
+		May:     []string{".", "internal/accept", "internal/backoff", "internal/invariants"},
 		Libs:    []string{"github.com/robfig/cron/v3", "github.com/prometheus/client_golang/prometheus", "go.opentelemetry.io/otel"},
 		Because: "actors run without a log; what joins them to one, and to other machines, stands above",
 	},
@@ -63,7 +63,7 @@ var Layers = []Layer{
 	{
 		Name:    "the wire between nodes",
 		Dirs:    []string{"actor/cluster/link", "actor/cluster/devca"},
-		May:     []string{".", "internal/backoff", "internal/invariants", "internal/readfile", "internal/wake"},
+		May:     []string{".", "internal/accept", "internal/backoff", "internal/invariants", "internal/readfile", "internal/wake"},
 		Libs:    []string{"github.com/klauspost/compress", "github.com/pierrec/lz4/v4"},
 		Because: "it carries bytes between named nodes and knows nothing of actors",
 	},
@@ -172,7 +172,7 @@ var Layers = []Layer{
 	{
 		Name:    "ways into the alert table",
 		Dirs:    []string{"alert/ingest"},
-		May:     []string{".", "alert", "internal/backoff", "internal/budget", "internal/readfile"},
+		May:     []string{".", "alert", "internal/accept", "internal/backoff", "internal/budget", "internal/readfile"},
 		Libs:    []string{"gopkg.in/yaml.v3"},
 		Because: "what comes in becomes rows, over a connection or in the same process",
 	},
@@ -279,7 +279,7 @@ var Layers = []Layer{
 	{
 		Name: "the Kafka server",
 		Dirs: []string{"wire/kafka"},
-		May:  []string{".", "topic", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/wake"},
+		May:  []string{".", "topic", "internal/accept", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/wake"},
 		Libs: []string{
 			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/kbin",
 			"github.com/xdg-go/scram",
@@ -422,6 +422,12 @@ var Layers = []Layer{
 		Name:    "pauses",
 		Dirs:    []string{"internal/backoff"},
 		Because: "whatever tries again pauses between its tries, so this one can import none of it",
+	},
+	{
+		Name:    "accepting connections",
+		Dirs:    []string{"internal/accept"},
+		May:     []string{"internal/backoff"},
+		Because: "whatever listens uses it, so this one can import none of it",
 	},
 	{
 		Name:    "events handed to consumers elsewhere",

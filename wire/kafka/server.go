@@ -5,13 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
-	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/accept"
 	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/internal/wake"
 	"github.com/mainstemdev/mainstem/topic"
@@ -75,9 +73,6 @@ func Open(ctx context.Context, topics *topic.Catalog, o *Options) (*Server, erro
 	return s, nil
 }
 
-// acceptAgain is the pause while a connection cannot be accepted, as in net/http.
-var acceptAgain = backoff.Policy{First: 5 * time.Millisecond, Max: time.Second}
-
 // Serve accepts connections from l, with the security and the address of as, and serves each
 // in a goroutine of its own. It returns nil when the server is shut down, and the error of l
 // when accepting fails before that. A temporary error, such as too many open files, is logged,
@@ -95,32 +90,20 @@ func (s *Server) Serve(l net.Listener, as *Listener) error {
 		_ = l.Close()
 		return mainstem.Errorf(mainstem.KindClosed, "kafka", "the server was shut down")
 	}
-	for failures := 0; ; {
-		nc, err := l.Accept()
+	failed := func(inARow int, err error) {
+		s.o.Logger.Warn("kafka connection not accepted: trying again", "listener", l.Addr(), "failures in a row", inARow, "error", err)
+	}
+	for {
+		nc, err := accept.Next(s.ctx, l.Accept, failed)
 		switch {
 		case err == nil:
-			failures = 0
 			s.accept(nc, l, as)
-		case temporary(err) && s.ctx.Err() == nil:
-			failures++
-			s.o.Logger.Warn("kafka connection not accepted: trying again", "listener", l.Addr(), "failures in a row", failures, "error", err)
-			acceptAgain.Wait(s.ctx, failures) // it ends when the server shuts down; then Accept fails
 		case s.remove(l):
 			return err
 		default:
 			return nil
 		}
 	}
-}
-
-// passing are errors of Accept that may be over soon, besides those that are Temporary: of one
-// connection, or the operating system has no memory for it.
-var passing = []error{syscall.ECONNABORTED, syscall.ECONNRESET, syscall.ENOBUFS, syscall.ENOMEM}
-
-// temporary returns whether Accept may work later.
-func temporary(err error) bool {
-	var t interface{ Temporary() bool } // of net.Error: package net defines its meaning for Accept
-	return errors.As(err, &t) && t.Temporary() || slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
 }
 
 func (s *Server) add(l net.Listener, as *Listener) bool {

@@ -10,36 +10,27 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem/actor/cluster/link/internal/frame"
-	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/accept"
 )
-
-// acceptAgain is the pause after a failed Accept, as when no file descriptor is left.
-var acceptAgain = backoff.Policy{First: 5 * time.Millisecond, Max: time.Second}
 
 // accept accepts connections until the listener is closed.
 func (e *Endpoint) accept() {
 	defer e.running.Done()
-	failures := 0
+	failed := func(_ int, err error) { e.log.warn("cannot accept connections: trying again", "err", err) }
 	for {
-		c, err := e.listener.Accept()
-		switch {
-		case err == nil:
-			failures = 0
-			if !e.enter(c) { // not in the goroutine: e.shaking is in the order of arrival
-				_ = c.Close()
-				continue
+		c, err := accept.Next(e.life, e.listener.Accept, failed)
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				e.log.warn("no more connections are accepted", "err", err)
 			}
-			e.running.Add(1)
-			go e.welcome(c)
-		case errors.Is(err, net.ErrClosed):
 			return
-		default: // such as no file descriptors or no memory
-			e.log.warn("cannot accept connections", "err", err)
-			failures++
-			if !acceptAgain.Wait(e.life, failures) {
-				return
-			}
 		}
+		if !e.enter(c) { // not in the goroutine: e.shaking is in the order of arrival
+			_ = c.Close()
+			continue
+		}
+		e.running.Add(1)
+		go e.welcome(c)
 	}
 }
 
