@@ -180,10 +180,14 @@ func (b *Bus) register(name string, h Handler) error {
 // HandleAggregate registers the handler of commands for aggregates. It loads the aggregate with the
 // command's AggregateID, without events if there are none, calls decide, and adds the raised events
 // to the batch, on condition that the stream is still at the version that was loaded. The Result
-// has the aggregate's ID and version. For an empty AggregateID it makes a new ID.
+// has the aggregate's ID and version. For an empty AggregateID it makes a new ID. A repository in
+// another log than the bus is Invalid.
 func HandleAggregate[C AggregateCommand, A aggregate.Aggregate](b *Bus, repo *aggregate.Repository[A], decide func(ctx context.Context, a A, cmd C) error) error {
 	if repo == nil || decide == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "command", "the repository or the function for %s is nil", reflect.TypeFor[C]())
+	}
+	if repo.Log() != b.log {
+		return mainstem.Refusef(mainstem.KindInvalid, "command", "the repository for %s is in another log than the bus %s: events would be committed to the log of the bus", reflect.TypeFor[C](), b.name)
 	}
 	return Handle(b, func(ctx context.Context, cmd C) (Result, error) {
 		id := cmd.AggregateID()

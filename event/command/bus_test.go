@@ -129,6 +129,7 @@ func TestRegistration(t *testing.T) {
 		"an interface":        command.Handle(s.bus, func(context.Context, command.Command) (command.Result, error) { return command.Result{}, nil }),
 		"nil handler":         command.Handle[named](s.bus, nil),
 		"nil function":        command.HandleAggregate[place](s.bus, s.orders, nil),
+		"another log":         command.HandleAggregate(s.bus, newShop(t).orders, func(context.Context, *Order, place) error { return nil }),
 		"nil log":             second(command.Open(nil, "x", nil)),
 		"no bus name":         second(command.Open(s.log, "", nil)),
 		"wrong bus name":      second(command.Open(s.log, "a/b", nil)),
