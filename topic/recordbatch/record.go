@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kbin"
@@ -58,6 +59,73 @@ var errShort = errors.New("it is shorter than it says")
 // split decodes the first record of body into r and returns the rest of body. Headers are checked
 // but not decoded.
 func (r *raw) split(body []byte) (rest []byte, err error) {
+	if rest, ok := r.splitShort(body); ok {
+		return rest, nil
+	}
+	return r.splitAny(body)
+}
+
+// splitShort is split for records whose varints have one or two bytes each, as those below 8 KiB
+// have. It returns false for all others, and for what splitAny refuses.
+func (r *raw) splitShort(body []byte) (rest []byte, ok bool) {
+	size, at := short(body, 0)
+	end := at + size
+	if size < 1 || end > len(body) {
+		return nil, false
+	}
+	all := body[:end]
+	r.all, r.attributes = all, int8(all[at])
+	delta, at := short(all, at+1)
+	r.timeDelta, r.tail = int64(delta), all[min(at, end):]
+	delta, at = short(all, at)
+	r.offsetDelta = int32(delta)
+	r.key, at = shortBytes(all, at)
+	r.value, at = shortBytes(all, at)
+	n, at := short(all, at)
+	r.numHeaders, r.headers = int32(n), all[min(at, end):]
+	for ; n > 0 && at < end; n-- {
+		if size, at = short(all, at); size < 0 {
+			return nil, false
+		}
+		_, at = shortBytes(all, at+size)
+	}
+	return body[end:], n == 0 && at == end
+}
+
+// beyond is where the next byte is after something that short or shortBytes has not read: behind the
+// end of b, for all that is read after it too.
+const beyond = math.MaxInt / 2
+
+// short returns the varint at b[at], if it has one or two bytes, and where the next byte is.
+func short(b []byte, at int) (v, next int) {
+	if at < len(b) {
+		u := uint(b[at])
+		if u < 0x80 {
+			return int(u>>1) ^ -int(u&1), at + 1
+		}
+		if at+1 < len(b) && b[at+1] < 0x80 {
+			u = u&0x7f | uint(b[at+1])<<7
+			return int(u>>1) ^ -int(u&1), at + 2
+		}
+	}
+	return 0, beyond
+}
+
+// shortBytes returns the bytes at b[at], whose length stands before them, and where the next byte is.
+// A negative length means nil.
+func shortBytes(b []byte, at int) (v []byte, next int) {
+	n, at := short(b, at)
+	if n < 0 {
+		return nil, at
+	}
+	if at+n > len(b) {
+		return nil, beyond
+	}
+	return b[at : at+n : at+n], at + n
+}
+
+// splitAny is split for all records.
+func (r *raw) splitAny(body []byte) (rest []byte, err error) {
 	length, n := kbin.Varint(body)
 	if n <= 0 || length < 0 || int(length) > len(body)-n {
 		return nil, errShort
