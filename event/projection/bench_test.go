@@ -22,12 +22,13 @@ import (
 func BenchmarkCatchUp(b *testing.B) {
 	for _, rows := range []int{100, 10_000, 1 << 30} { // the last: a new row for each event
 		for _, batch := range []int{100, 1000} {
-			b.Run(fmt.Sprintf("rows=%d/batch=%d", rows, batch), func(b *testing.B) { benchmarkCatchUp(b, rows, batch) })
+			b.Run(fmt.Sprintf("rows=%d/batch=%d", rows, batch), func(b *testing.B) { benchmarkCatchUp(b, rows, batch, false) })
 		}
+		b.Run(fmt.Sprintf("rows=%d/batch=1000/nofeed", rows), func(b *testing.B) { benchmarkCatchUp(b, rows, 1000, true) })
 	}
 }
 
-func benchmarkCatchUp(b *testing.B, rows, batch int) {
+func benchmarkCatchUp(b *testing.B, rows, batch int, noFeed bool) {
 	log, err := pebblelog.Open(b.TempDir(), &pebblelog.Options{Durability: mainstem.OS})
 	if err != nil {
 		b.Fatal(err)
@@ -42,7 +43,7 @@ func benchmarkCatchUp(b *testing.B, rows, batch int) {
 		b.Fatal(err)
 	}
 	last := fill(b, store, types, b.N, rows)
-	totals, err := readmodel.Open(log, "shop/totals", &readmodel.Options[total]{Key: func(t total) string { return t.Customer }})
+	totals, err := readmodel.Open(log, "shop/totals", &readmodel.Options[total]{Key: func(t total) string { return t.Customer }, NoFeed: noFeed})
 	if err != nil {
 		b.Fatal(err)
 	}

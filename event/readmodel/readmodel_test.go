@@ -126,6 +126,31 @@ func TestEntries(t *testing.T) {
 	})
 }
 
+// A table without a feed answers like another one, and cannot be watched.
+func TestNoFeed(t *testing.T) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		table, err := readmodel.Open(log, "test/quiet", &readmodel.Options[row]{
+			Key: func(r row) string { return r.ID }, NoFeed: true, Indexes: []readmodel.Index{{Fields: []string{"Count"}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(table.Upsert(t.Context(), row{ID: "a", Count: 1}), table.Upsert(t.Context(), row{ID: "b", Count: 2})); err != nil {
+			t.Fatal(err)
+		}
+		found, err := table.Find(t.Context(), readmodel.Where("Count", readmodel.Gt, 1))
+		if err != nil || ids(found) != "b" {
+			t.Errorf("found %q, %v", ids(found), err)
+		}
+		for _, err := range table.Bucket().Watch(t.Context(), nil) {
+			if !errors.Is(err, mainstem.ErrUnsupported) {
+				t.Errorf("a watch: %v", err)
+			}
+			break
+		}
+	})
+}
+
 func TestComparisons(t *testing.T) {
 	table, ctx := newTable(t, testengines.Memory(t)), t.Context()
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)

@@ -17,6 +17,9 @@ type Options[T any] struct {
 	Key func(T) string
 	// Codec encodes the entries. Default: codec.JSON.
 	Codec codec.Codec
+	// NoFeed makes writes cheaper for a table that is never watched, as by [kv.Bucket.Watch]; see
+	// [kv.Options]. It takes effect when the first write creates the table.
+	NoFeed bool
 	// Durability of the methods that commit by themselves. Default: the log's.
 	Durability mainstem.Durability
 	// Indexes are maintained by every write; see [kv.OpenIndexed]. All programs that write the
@@ -70,7 +73,7 @@ func Open[T any](log mainstem.Log, name string, o *Options[T]) (*Table[T], error
 	if err != nil {
 		return nil, err
 	}
-	ko := &kv.Options{Codec: c, Durability: o.Durability}
+	ko := &kv.Options{Codec: c, NoFeed: o.NoFeed, Durability: o.Durability}
 	b, err := kv.Open[T](log, name, ko)
 	if err != nil {
 		return nil, err
