@@ -61,6 +61,14 @@ func wait(t testing.TB, r actor.AnyRef) error {
 	return reason
 }
 
+// endedBy does do once it waits for the end of r, in a synctest bubble, and returns the exit reason:
+// an actor that has ended before has no reason any more.
+func endedBy(t testing.TB, r actor.AnyRef, do func()) error {
+	t.Helper()
+	time.AfterFunc(1, do) // time passes when every goroutine waits
+	return wait(t, r)
+}
+
 // job is a message that its actor calls, so that a test can be read from the top down.
 type job func(c *actor.Context[job]) error
 

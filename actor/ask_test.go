@@ -200,11 +200,13 @@ func TestAskThen(t *testing.T) {
 			return nil
 		})
 		synctest.Wait()
-		send(t, asker, func(c *actor.Context[job]) error {
-			actor.AskThen(c, r, time.Second, put(3), func(_ int, err error) error { return err })
-			return nil
+		reason := endedBy(t, asker, func() {
+			send(t, asker, func(c *actor.Context[job]) error {
+				actor.AskThen(c, r, time.Second, put(3), func(_ int, err error) error { return err })
+				return nil
+			})
 		})
-		if reason := wait(t, asker); !errors.Is(reason, actor.ErrStopped) {
+		if !errors.Is(reason, actor.ErrStopped) {
 			t.Errorf("reason %v, want the error that then returned", reason)
 		}
 		if want := "[10 false false 0 true false 0 false true]"; fmt.Sprint(got) != want {

@@ -244,10 +244,11 @@ func TestTooManyRestartsEndTheSupervisor(t *testing.T) {
 			time.Sleep(600 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
-		for range 3 {
-			send(t, a, crash)
-		}
-		reason := wait(t, s.Ref())
+		reason := endedBy(t, s.Ref(), func() {
+			for range 3 {
+				send(t, a, crash)
+			}
+		})
 		if !errors.Is(reason, actor.Exceeded) || !errors.Is(reason, errCrash) || !strings.Contains(reason.Error(), "child a") {
 			t.Errorf("reason %v, want Exceeded with the child and its reason", reason)
 		}
