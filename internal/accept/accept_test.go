@@ -34,15 +34,15 @@ func TestNext(t *testing.T) {
 			refused(syscall.EMFILE), refused(syscall.ENFILE), refused(syscall.ECONNABORTED), refused(syscall.EPERM),
 			refused(syscall.EPROTO), refused(syscall.EHOSTUNREACH), refused(syscall.ENOBUFS), refused(syscall.ECONNRESET), os.ErrDeadlineExceeded,
 		}
-		calls, told, began := 0, 0, time.Now()
+		calls, reported, began := 0, 0, time.Now()
 		conn, err := accept.Next(t.Context(), scripted(&calls, passing...), func(inARow int, err error) {
-			if told++; inARow != told || err != passing[told-1] { //nolint:errorlint // it is passed on as it is
-				t.Errorf("failure %d is reported as %d: %v", told, inARow, err)
+			if reported++; inARow != reported || err != passing[reported-1] { //nolint:errorlint // it is passed on as it is
+				t.Errorf("failure %d is reported as %d: %v", reported, inARow, err)
 			}
 		})
 		const pauses = (5+10+20+40+80+160+320+640)*time.Millisecond + time.Second
-		if took := time.Since(began); conn == nil || err != nil || told != len(passing) || took != pauses {
-			t.Errorf("%v, %v after %v, %d failures reported", conn, err, took, told)
+		if took := time.Since(began); conn == nil || err != nil || reported != len(passing) || took != pauses {
+			t.Errorf("%v, %v after %v, %d failures reported", conn, err, took, reported)
 		}
 		for _, lasting := range []error{net.ErrClosed, refused(syscall.EINVAL), refused(syscall.EBADF)} {
 			calls = 0

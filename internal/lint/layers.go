@@ -420,14 +420,9 @@ var Layers = []Layer{
 	},
 	{
 		Name:    "pauses",
-		Dirs:    []string{"internal/backoff"},
-		Because: "whatever tries again pauses between its tries, so this one can import none of it",
-	},
-	{
-		Name:    "accepting connections",
-		Dirs:    []string{"internal/accept"},
+		Dirs:    []string{"internal/backoff", "internal/accept"},
 		May:     []string{"internal/backoff"},
-		Because: "whatever listens uses it, so this one can import none of it",
+		Because: "whatever tries again pauses between its tries, and whatever listens accepts again, so these can import none of it",
 	},
 	{
 		Name:    "events handed to consumers elsewhere",
