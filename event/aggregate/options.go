@@ -149,8 +149,5 @@ func openStreams(store *event.Store, types *event.Types, category string, opts *
 	return s, event.ValidateStream(s.stream("1"))
 }
 
-// Log returns the log of the store.
-func (s *streams) Log() mainstem.Log { return s.store.Log() }
-
 // stream returns the name of the stream of id.
 func (s *streams) stream(id string) string { return s.category + "-" + id }

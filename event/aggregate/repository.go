@@ -44,6 +44,9 @@ func Open[A Aggregate](store *event.Store, types *event.Types, category string, 
 	return r, nil
 }
 
+// Log returns the log of the store.
+func (r *Repository[A]) Log() mainstem.Log { return r.store.Log() }
+
 // New returns an aggregate without events, and reads nothing. Saving it expects [event.NoStream].
 func (r *Repository[A]) New(id string) A {
 	a := r.make(id)
