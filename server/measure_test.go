@@ -73,6 +73,25 @@ func TestMeasureKeepsExactlyTheCapabilities(t *testing.T) {
 	}
 }
 
+// stops is a log that says whether it takes commits after one of unknown outcome.
+type stops struct {
+	mainstem.Log
+	failStop bool
+}
+
+func (s stops) FailStop() bool { return s.failStop }
+
+// A measured log stops after a failure if its log does.
+func TestMeasureFailStop(t *testing.T) {
+	for _, log := range []mainstem.Log{stops{failStop: true}, stops{}, struct{ mainstem.Log }{}} {
+		want, _ := log.(stops)
+		got, ok := measure(log, newMetrics()).(mainstem.FailStopper)
+		if !ok || got.FailStop() != want.failStop {
+			t.Errorf("%T: %v, want %v", log, got, want.failStop)
+		}
+	}
+}
+
 func capabilities(log mainstem.Log) (has [3]bool) {
 	_, has[0] = log.(mainstem.Snapshotter)
 	_, has[1] = log.(mainstem.Backuper)

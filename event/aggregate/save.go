@@ -83,8 +83,8 @@ func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, er
 	}
 }
 
-// commitOnce builds a batch for c and commits it. While the outcome is unknown it commits the same
-// batch again, by its ID, until the outcome is known or ctx ends.
+// commitOnce builds a batch for c and commits it, again while the outcome is unknown; see
+// [outcome.Commit].
 func (s *streams) commitOnce(ctx context.Context, c *change) (event.Appended, at, error) {
 	b := mainstem.NewBatch()
 	b.Durability = s.opts.Durability
