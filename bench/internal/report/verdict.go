@@ -132,6 +132,10 @@ func writeVerdicts(d document, f *result.File) {
 	for line := range strings.Lines(legend(v)) {
 		d.paragraph(strings.TrimSpace(line))
 	}
+	if lost := lostTable(v); len(lost.Rows) > 0 {
+		d.heading(3, "Where the time goes in what was lost")
+		d.table(lost)
+	}
 	if served := servedVerdicts(f, v); len(served) > 0 {
 		d.heading(3, "Servers against servers")
 		d.paragraph("The best Mainstem contender against the best peer, at the same durability, among those that answer over the same transport: " + tally(served) + ".")

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mainstemdev/mainstem/bench/internal/result"
+	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
+	"github.com/mainstemdev/mainstem/bench/internal/stats"
+)
+
+// TestEachLossOfTheReportHasAReason: nothing that the repository's report shows as lost is left
+// without one, and no reason stays that the report has no use for.
+func TestEachLossOfTheReportHasAReason(t *testing.T) {
+	f, err := result.ReadFile(filepath.Join("..", "..", "..", "docs", "bench", "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, row := range lostTable(verdicts(f, stats.Judge)).Rows {
+		text := row[len(row)-1]
+		if used[text] = true; text == unexplained {
+			t.Errorf("%s, %s, lost to %s: no reason is given", row[0], row[1], row[2])
+		}
+	}
+	for _, r := range reasons {
+		if !used[r.text] {
+			t.Errorf("%s %s %s: nothing is lost there for this reason any more: %s", r.cases, r.durability, r.peer, r.text)
+		}
+	}
+}
+
+// TestLostTableIsInTheDocument: the section has the lost cases, and is not there without any.
+func TestLostTableIsInTheDocument(t *testing.T) {
+	const title = "Where the time goes in what was lost"
+	text := func(f *result.File) string {
+		var b strings.Builder
+		if err := Markdown(&b, f, nil); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	f := runnertest.Results()
+	if got := text(f); strings.Contains(got, title) {
+		t.Errorf("nothing is lost, and the section is there:\n%s", got)
+	}
+	for i := range f.Rows {
+		if r := &f.Rows[i]; r.Contender == "mainstem-pebble-fsync" {
+			for j := range r.Samples {
+				r.Samples[j].Time *= 10
+			}
+		}
+	}
+	_, section, _ := strings.Cut(text(f), title)
+	section, _, _ = strings.Cut(section, "\n#")
+	for _, want := range []string{"| kv/set | fsync | bbolt |", "| kv/set/8-clients | fsync | bbolt |"} {
+		if !strings.Contains(section, want) {
+			t.Errorf("%q is missing:\n%s", want, section)
+		}
+	}
+	if strings.Contains(section, "| os |") || !strings.Contains(section, journalToo) {
+		t.Errorf("a case that was not lost is there, or the reason is not:\n%s", section)
+	}
+}
