@@ -133,7 +133,7 @@ func writeVerdicts(d document, f *result.File) {
 		d.paragraph(strings.TrimSpace(line))
 	}
 	if lost := lostTable(v); len(lost.Rows) > 0 {
-		d.heading(3, "Where the time goes in what was lost")
+		d.heading(3, "Why it was lost")
 		d.table(lost)
 	}
 	if served := servedVerdicts(f, v); len(served) > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/mainstemdev/mainstem/bench/internal/stats"
 )
 
-// A reason says in a line where the time goes that Mainstem loses in some cases.
+// A reason says in a line why Mainstem loses in some cases.
 type reason struct {
 	cases string // a suite, or the first segments of names of cases
 	// durability and peer are those that it speaks of, "" for all. A peer is named by the
@@ -15,24 +15,24 @@ type reason struct {
 	text             string
 }
 
-// says reports whether the reason is one for a verdict.
-func (r *reason) says(v *stats.Verdict) bool {
+// covers reports whether the reason is one for a verdict.
+func (r *reason) covers(v *stats.Verdict) bool {
 	return strings.HasPrefix(v.Suite+"/"+v.Case+"/", r.cases+"/") &&
 		(r.durability == "" || r.durability == v.Durability) &&
 		strings.HasPrefix(v.Peer.Contender, r.peer)
 }
 
-// unexplained stands where there is no reason.
-const unexplained = "not looked into yet"
+// unexplained is the reason where there is none.
+var unexplained = reason{text: "not looked into yet"}
 
-// why returns the reason for a lost verdict: the first one that speaks of it.
-func why(v *stats.Verdict) string {
+// why returns the reason for a lost verdict: the first one that covers it.
+func why(v *stats.Verdict) *reason {
 	for i := range reasons {
-		if reasons[i].says(v) {
-			return reasons[i].text
+		if reasons[i].covers(v) {
+			return &reasons[i]
 		}
 	}
-	return unexplained
+	return &unexplained
 }
 
 // lostTable has a row for each verdict that was lost.
@@ -40,7 +40,7 @@ func lostTable(verdicts []stats.Verdict) Table {
 	t := Table{Columns: []Column{{"case", true}, {"durability", true}, {"to", true}, {"times", false}, {"why", true}}}
 	for i := range verdicts {
 		if v := &verdicts[i]; v.Outcome == stats.Lost {
-			t.Rows = append(t.Rows, []string{v.Suite + "/" + v.Case, v.Durability, v.Peer.Contender, Value(v.Times, "x"), why(v)})
+			t.Rows = append(t.Rows, []string{v.Suite + "/" + v.Case, v.Durability, v.Peer.Contender, Value(v.Times, "x"), why(v).text})
 		}
 	}
 	return t
