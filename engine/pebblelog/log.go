@@ -310,17 +310,29 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 		WriteStallBegin: func(pebble.WriteStallBeginInfo) { l.fs.hurry.Add(1) },
 		WriteStallEnd:   func() { l.fs.hurry.Add(-1) },
 	}
-	o.Experimental.EnableValueBlocks = func() bool { return false } // value blocks slow down reads of all versions of a key
-	// By default Pebble stores all versions of a key except the newest apart.
+	// By default Pebble stores all versions of a key except the newest apart from their keys, in the
+	// same file and in files of their own. Reads of all versions would look into both.
 	o.Experimental.SpanPolicyFunc = func([]byte) (pebble.SpanPolicy, []byte, error) {
-		return pebble.SpanPolicy{ValueStoragePolicy: pebble.ValueStorageLowReadLatency}, nil, nil
+		return pebble.SpanPolicy{
+			DisableValueSeparationBySuffix: true,
+			ValueStoragePolicy:             pebble.ValueStorageLowReadLatency,
+		}, nil, nil
 	}
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[i].BlockSize, o.Levels[i].IndexBlockSize = blockSize, indexBlockSize
 	}
 	return o
 }
+
+// The sizes, in bytes, of blocks of sorted files before compression. A stream of a hundred small
+// events is in two or three blocks. An index of one block, as files of a few MB have, is in memory
+// after the first look into the file; a larger one has an index of its own, and a look reads two.
+const (
+	blockSize      = 8 << 10
+	indexBlockSize = 32 << 10
+)
 
 // Path returns the directory of the log.
 func (l *Log) Path() string { return l.dir.path }
