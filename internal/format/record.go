@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"time"
@@ -293,6 +294,10 @@ func (l *Lender) Fill(key []byte, b *Body) {
 	}
 }
 
+// largeValue is the length, in bytes, from which a value is copied by itself: memory for it alone
+// need not be cleared before, which takes longer than another allocation.
+const largeValue = 8 << 10
+
 // Own returns the record of key with body b in memory of its own.
 func (b *Body) Own(space string, key []byte) mainstem.Record {
 	l := Lender{Record: mainstem.Record{Space: space}}
@@ -300,11 +305,14 @@ func (b *Body) Own(space string, key []byte) mainstem.Record {
 	plain.headers = nil
 	l.Fill(nil, &plain)
 	r := l.Record
-	// One allocation holds the caller's copy of key and value.
-	buf := append(make([]byte, 0, len(key)+len(b.Value)), key...)
-	r.Key = buf[:len(key):len(key)]
-	if b.Value != nil {
-		r.Value = append(buf, b.Value...)[len(key):]
+	if len(b.Value) >= largeValue {
+		r.Key, r.Value = bytes.Clone(key), bytes.Clone(b.Value)
+	} else { // one allocation for both
+		buf := append(make([]byte, 0, len(key)+len(b.Value)), key...)
+		r.Key = buf[:len(key):len(key)]
+		if b.Value != nil {
+			r.Value = append(buf, b.Value...)[len(key):]
+		}
 	}
 	if len(b.headers) > 0 {
 		r.Headers = b.Headers(nil, true)
