@@ -106,6 +106,8 @@ func TestWatchInEveryLayout(t *testing.T) {
 		step("create xb=4", "create xb=4", "update xb=")
 		noError(t, other.Purge(ctx, "xb"))
 		step("purge xb=", "", "purge xb=")
+		must[kv.Revision](t)(other.Put(ctx, "xa", "0")) // shows that the watch that ignores the purge is past it
+		step("create xa=0", "create xa=0", "update xa=")
 		must[kv.Revision](t)(other.Put(ctx, "xb", "5"))
 		step("create xb=5", "create xb=5", "create xb=")
 	})
