@@ -6,6 +6,7 @@
 //	bench run --quick                   everything, in under three minutes
 //	bench report --dir report           tables, plots and a page of the last run
 //	bench compare HEAD~1 kv             two commits, in turns
+//	bench soak --for 10m --plots soak   what waits, and what grows, under a steady load
 //
 // # Exit status
 //

@@ -84,7 +84,7 @@ func (p *program) root() *cobra.Command {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(p.list(), p.runCases(), p.report(), p.plot(), p.baseline(), p.compare(), p.contender(), p.server())
+	root.AddCommand(p.list(), p.runCases(), p.report(), p.plot(), p.baseline(), p.compare(), p.soak(), p.contender(), p.server())
 	for _, c := range root.Commands() {
 		check := c.Args
 		c.Args = func(c *cobra.Command, args []string) error { return usage(check(c, args)) }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/bench/internal/result"
 	"github.com/mainstemdev/mainstem/bench/internal/runner"
 	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
+	"github.com/mainstemdev/mainstem/bench/internal/soak"
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
@@ -43,6 +45,35 @@ func bench(t *testing.T, suites func() []suite.Suite, args ...string) (status in
 
 func short(args ...string) []string {
 	return append(args, "--rounds", "5", "--time", "2ms")
+}
+
+func TestSoakCommand(t *testing.T) {
+	t.Chdir(t.TempDir())
+	brief := []string{"soak", "--durability", "os", "--keys", "500", "--idle", "100ms", "--every", "50ms", "--rate", "300"}
+	status, out, stderr := bench(t, honest, append(brief, "--for", "700ms", "--plots", "plots", "--dir", ".")...)
+	if status != 0 || !strings.Contains(out, "8 writers put 500 keys, values of 100 bytes, at os") || !strings.Contains(out, "goroutines") {
+		t.Fatalf("status %d\n%s%s", status, out, stderr)
+	}
+	for _, name := range []string{soakFile, "plots/soak-latency.png", "plots/soak-bytes.svg", "plots/soak-count.png"} {
+		if info, err := os.Stat(filepath.FromSlash(name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, err := filepath.Glob("bench-soak-*"); err != nil || len(left) != 0 {
+		t.Errorf("the directories %q are left: %v", left, err)
+	}
+	var r soak.Result
+	if status, out, stderr = bench(t, honest, append(brief, "--for", "300ms", "--json")...); status != 0 || json.Unmarshal([]byte(out), &r) != nil || len(r.Series) == 0 {
+		t.Errorf("--json: status %d\n%s%s", status, out, stderr)
+	}
+	for name, args := range map[string][]string{
+		"a durability of nothing": {"--durability", "paper"},
+		"more than is sustained":  {"--part", "2"},
+	} {
+		if status, _, stderr := bench(t, honest, append([]string{"soak"}, args...)...); status != exitUsage || !strings.Contains(stderr, args[1]) {
+			t.Errorf("%s: status %d, %s", name, status, stderr)
+		}
+	}
 }
 
 func TestRunReportPlotCompare(t *testing.T) {

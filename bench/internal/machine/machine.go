@@ -49,6 +49,15 @@ func field(path, name string) string {
 	return ""
 }
 
+// Resident returns the resident memory of this process in bytes, 0 where the system does not say.
+func Resident() uint64 {
+	n, err := strconv.ParseUint(strings.TrimSuffix(field("/proc/self/status", "VmRSS"), " kB"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n << 10
+}
+
 func cpu() string {
 	if name := field("/proc/cpuinfo", "model name"); name != "" {
 		return name
