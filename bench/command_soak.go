@@ -61,7 +61,7 @@ func (p *program) soak() *cobra.Command {
 				fmt.Fprintf(p.stderr, "the samples are in %s\n", out)
 			}
 			if err == nil && r.Interrupted {
-				return &statusError{exitInterrupted, fmt.Errorf("interrupted after %v of the steady load", r.Series[len(r.Series)-1].At.Round(time.Second))}
+				return &statusError{exitInterrupted, fmt.Errorf("interrupted under the steady load, after %d commits", r.Load.Commits)}
 			}
 			return err
 		},

@@ -51,7 +51,7 @@ func TestSoakCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	brief := []string{"soak", "--durability", "os", "--keys", "500", "--idle", "100ms", "--every", "50ms", "--rate", "300"}
 	status, out, stderr := bench(t, honest, append(brief, "--for", "700ms", "--plots", "plots", "--dir", ".")...)
-	if status != 0 || !strings.Contains(out, "8 writers put 500 keys, values of 100 bytes, at os") || !strings.Contains(out, "goroutines") {
+	if status != 0 || !strings.Contains(out, "8 writers put 500 keys, values of 100 bytes, at os") || !strings.Contains(out, "steady") {
 		t.Fatalf("status %d\n%s%s", status, out, stderr)
 	}
 	for _, name := range []string{soakFile, "plots/soak-latency.png", "plots/soak-bytes.svg", "plots/soak-count.png"} {

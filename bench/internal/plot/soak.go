@@ -23,7 +23,7 @@ type curve struct {
 // SoakFigures returns the times of commits of a soak against time, the memory and disk of its
 // process, and what it has open.
 func SoakFigures(r *soak.Result) []Figure {
-	if len(r.Series) < 2 {
+	if len(r.Series) == 0 {
 		return nil
 	}
 	dark, blue, light, red := rgb(0x0b3d91), rgb(0x2f7fd6), rgb(0x7cc4f5), rgb(0xc8102e)

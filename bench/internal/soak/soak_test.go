@@ -56,8 +56,8 @@ func TestSoak(t *testing.T) {
 	if sum != r.Load.Commits {
 		t.Errorf("the samples have %d commits of %d", sum, r.Load.Commits)
 	}
-	if len(r.Trends()) == 0 || r.Written < uint64(r.Load.Commits)*uint64(o.ValueBytes) {
-		t.Errorf("%d samples, %d bytes written by %d commits", len(r.Series), r.Written, r.Load.Commits)
+	if r.Written < uint64(r.Load.Commits)*uint64(o.ValueBytes) {
+		t.Errorf("%d bytes were written by %d commits", r.Written, r.Load.Commits)
 	}
 	for _, what := range []string{"put all keys", "low rate", "sustained rate", "steady load"} {
 		if !doing[what] {
