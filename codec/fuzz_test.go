@@ -19,6 +19,7 @@ import (
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"name":"Ada","age":36,"seen":"1843-01-01T00:00:00Z","tags":[],"links":{"a":"<&>"}}`))
 	f.Add([]byte(`{"tags":null}`))
+	f.Add([]byte(`{"tags":[],"links":{}}`))
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var first, second user
@@ -31,6 +32,9 @@ func FuzzJSON(f *testing.F) {
 		}
 		if err := codec.JSON.Decode(buf, &second); err != nil {
 			t.Fatalf("%q, encoded as %q, does not decode: %v", src, buf, err)
+		}
+		if len(first.Links) == 0 {
+			first.Links = nil // an empty map is left out
 		}
 		if diff := cmp.Diff(first, second); diff != "" {
 			t.Fatalf("second round of %q (-first +second):\n%s", src, diff)
