@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,6 +44,9 @@ func (p *program) soak() *cobra.Command {
 				return usage(err)
 			}
 			r, err := p.soaked(c.Context(), o)
+			if err != nil && c.Context().Err() != nil {
+				return &statusError{exitInterrupted, errors.New("interrupted before the steady load: there is no result")}
+			}
 			if err != nil {
 				return err
 			}

@@ -66,6 +66,12 @@ func TestSoakCommand(t *testing.T) {
 	if status, out, stderr = bench(t, honest, append(brief, "--for", "300ms", "--json")...); status != 0 || json.Unmarshal([]byte(out), &r) != nil || len(r.Series) == 0 {
 		t.Errorf("--json: status %d\n%s%s", status, out, stderr)
 	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	p := &program{suites: honest, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	if status := p.run(ctx, brief); status != exitInterrupted {
+		t.Errorf("interrupted: status %d, want %d", status, exitInterrupted)
+	}
 	for name, args := range map[string][]string{
 		"a durability of nothing": {"--durability", "paper"},
 		"more than is sustained":  {"--part", "2"},
