@@ -121,6 +121,22 @@ func writeFigure(g plot.Figure, dir, extension string, write func(io.Writer) err
 	return writeTo(filepath.Join(dir, g.Name+"."+extension), write)
 }
 
+// writeFigures writes figures into dir, as PNG and SVG.
+func writeFigures(figures []plot.Figure, dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for _, g := range figures {
+		if err := writeFigure(g, dir, "png", g.PNG); err != nil {
+			return err
+		}
+		if err := writeFigure(g, dir, "svg", g.SVG); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (p *program) plot() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
@@ -132,17 +148,9 @@ func (p *program) plot() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := os.MkdirAll(dir, 0o777); err != nil {
-				return err
-			}
 			figures := plot.Figures(f)
-			for _, g := range figures {
-				if err := writeFigure(g, dir, "png", g.PNG); err != nil {
-					return err
-				}
-				if err := writeFigure(g, dir, "svg", g.SVG); err != nil {
-					return err
-				}
+			if err := writeFigures(figures, dir); err != nil {
+				return err
 			}
 			fmt.Fprintf(p.stderr, "%d figures are in %s\n", len(figures), dir)
 			return nil

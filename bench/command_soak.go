@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +53,7 @@ func (p *program) soak() *cobra.Command {
 				return err
 			}
 			if plots != "" {
-				if err := writeSoakPlots(r, plots); err != nil {
+				if err := writeFigures(plot.SoakFigures(r), plots); err != nil {
 					return err
 				}
 			}
@@ -89,7 +88,7 @@ func (p *program) soak() *cobra.Command {
 }
 
 // soaked runs a soak in a new directory, which it removes.
-func (p *program) soaked(ctx context.Context, o soak.Options) (r *soak.Result, err error) {
+func (p *program) soaked(ctx context.Context, o soak.Options) (*soak.Result, error) {
 	dir, err := os.MkdirTemp(o.Dir, "bench-soak-")
 	if err != nil {
 		return nil, err
@@ -104,32 +103,7 @@ func (p *program) soaked(ctx context.Context, o soak.Options) (r *soak.Result, e
 		now := at[0] + part*(at[1]-at[0])
 		g.Step("soak", doing, now, now)
 	}
-	if r, err = soak.Run(ctx, o); err != nil {
-		return nil, err
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				r.Commit = s.Value
-			}
-		}
-	}
-	return r, nil
-}
-
-func writeSoakPlots(r *soak.Result, dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	for _, g := range plot.SoakFigures(r) {
-		if err := writeFigure(g, dir, "png", g.PNG); err != nil {
-			return err
-		}
-		if err := writeFigure(g, dir, "svg", g.SVG); err != nil {
-			return err
-		}
-	}
-	return nil
+	return soak.Run(ctx, o)
 }
 
 // soakText writes what a person wants to see of r.

@@ -13,7 +13,7 @@ import (
 type Result struct {
 	Started     time.Time      `json:"started"`
 	Machine     result.Machine `json:"machine"`
-	Commit      string         `json:"commit,omitempty"`
+	Build       result.Build   `json:"build"`
 	Settings    Settings       `json:"settings"`
 	Idle        Latency        `json:"idle"`                // at IdleRate
 	Sustained   float64        `json:"sustained,omitempty"` // commits a second of writers that wait for nothing; 0 if the rate was given

@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-)
 
-// MaxLatency is the longest time of a commit that is kept; longer ones count as this.
-const MaxLatency = time.Hour
+	"github.com/mainstemdev/mainstem/bench/suite"
+)
 
 const significantDigits = 3
 
@@ -30,13 +29,13 @@ func newRecorder() *recorder {
 }
 
 func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, int64(MaxLatency), significantDigits)
+	return hdrhistogram.New(1, int64(suite.MaxLatency), significantDigits)
 }
 
 func (r *recorder) took(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.mu.took.RecordValue(int64(min(max(d, 1), MaxLatency))) // it is in the range
+	_ = r.mu.took.RecordValue(int64(min(max(d, 1), suite.MaxLatency))) // it is in the range
 }
 
 func (r *recorder) late(d time.Duration) {
@@ -92,7 +91,7 @@ func (s schedule) follow(ctx context.Context, r *recorder, call func() error) (m
 			r.late(woke.Sub(at))
 		} else if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
-		} else if wait < -s.grace && time.Since(s.end) > s.grace {
+		} else if time.Since(s.end) > s.grace {
 			return s.calls() - i, nil
 		}
 		if woke.After(at) {

@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.fill(ctx); err != nil {
 		return nil, err
 	}
-	r.Machine = machine.Describe(o.Dir)
+	r.Machine, r.Build = machine.Describe(o.Dir), machine.Build(ctx)
 	t, err := o.open()
 	if err != nil {
 		return nil, err
