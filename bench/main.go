@@ -22,6 +22,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	_ "github.com/mainstemdev/mainstem/engine/pebblelog/onearena" // as the program mainstem does
 )
 
 func main() {

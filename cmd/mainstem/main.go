@@ -56,6 +56,7 @@ import (
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/sagacmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/servecmd"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/topiccmd"
+	_ "github.com/mainstemdev/mainstem/engine/pebblelog/onearena" // else malloc takes far more than the cache has
 )
 
 func main() {

@@ -102,3 +102,61 @@ func findUnwantedImports(t *Tree, report reporter) {
 func shows(p *Package, f *File) bool {
 	return within(p.Dir, "examples") || f.Test && strings.HasPrefix(path.Base(f.Path), "example")
 }
+
+// layerOf returns the layer whose folder is the longest prefix of dir, nil if
+// there is none.
+func layerOf(layers []Layer, dir string) *Layer {
+	var found *Layer
+	longest := -1
+	for i := range layers {
+		for _, d := range layers[i].Dirs {
+			if within(dir, d) && len(d) > longest {
+				found, longest = &layers[i], len(d)
+			}
+		}
+	}
+	return found
+}
+
+// within reports whether dir is parent or below it. Nothing is below ".".
+func within(dir, parent string) bool {
+	return dir == parent || strings.HasPrefix(dir, parent+"/")
+}
+
+// allows returns whether code in dir may import the package at imported.
+func (l *Layer) allows(module, dir, imported string) bool {
+	inside, ours := relative(module, imported)
+	if !ours {
+		return standard(imported) || anyWithin(imported, l.Libs)
+	}
+	for _, d := range l.Dirs {
+		if within(dir, d) && within(inside, d) {
+			return true
+		}
+	}
+	return anyWithin(inside, l.May)
+}
+
+func anyWithin(p string, parents []string) bool {
+	for _, parent := range parents {
+		if parent == anything || within(p, parent) {
+			return true
+		}
+	}
+	return false
+}
+
+// relative returns the folder of an import path of this module.
+func relative(module, imported string) (dir string, ours bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+// standard reports whether an import path is of the standard library: no other
+// path begins with a name without a dot.
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}

@@ -1,7 +1,5 @@
 package lint
 
-import "strings"
-
 // Layer is a row of the import table: what some folders may import outside of
 // tests, besides the standard library and what lies below the same folder.
 type Layer struct {
@@ -309,8 +307,9 @@ var Layers = []Layer{
 	{
 		Name:    "the command line",
 		Dirs:    []string{"cmd"},
+		May:     []string{"engine/pebblelog/onearena"},
 		Libs:    []string{"github.com/spf13/cobra"},
-		Because: "it puts the groups of commands together, each a package below it",
+		Because: "it puts the groups of commands together, each a package below it, and decides what the whole process shares",
 	},
 	{
 		Name:    "what all commands share",
@@ -539,62 +538,4 @@ var Layers = []Layer{
 		Libs:    []string{anything},
 		Because: "what they need stays in their own go.mod",
 	},
-}
-
-// layerOf returns the layer whose folder is the longest prefix of dir, nil if
-// there is none.
-func layerOf(layers []Layer, dir string) *Layer {
-	var found *Layer
-	longest := -1
-	for i := range layers {
-		for _, d := range layers[i].Dirs {
-			if within(dir, d) && len(d) > longest {
-				found, longest = &layers[i], len(d)
-			}
-		}
-	}
-	return found
-}
-
-// within reports whether dir is parent or below it. Nothing is below ".".
-func within(dir, parent string) bool {
-	return dir == parent || strings.HasPrefix(dir, parent+"/")
-}
-
-// allows returns whether code in dir may import the package at imported.
-func (l *Layer) allows(module, dir, imported string) bool {
-	inside, ours := relative(module, imported)
-	if !ours {
-		return standard(imported) || anyWithin(imported, l.Libs)
-	}
-	for _, d := range l.Dirs {
-		if within(dir, d) && within(inside, d) {
-			return true
-		}
-	}
-	return anyWithin(inside, l.May)
-}
-
-func anyWithin(p string, parents []string) bool {
-	for _, parent := range parents {
-		if parent == anything || within(p, parent) {
-			return true
-		}
-	}
-	return false
-}
-
-// relative returns the folder of an import path of this module.
-func relative(module, imported string) (dir string, ours bool) {
-	if imported == module {
-		return ".", true
-	}
-	return strings.CutPrefix(imported, module+"/")
-}
-
-// standard reports whether an import path is of the standard library: no other
-// path begins with a name without a dot.
-func standard(imported string) bool {
-	first, _, _ := strings.Cut(imported, "/")
-	return !strings.Contains(first, ".")
 }
