@@ -50,8 +50,14 @@ func field(path, name string) string {
 }
 
 // Resident returns the resident memory of this process in bytes, 0 where the system does not say.
-func Resident() uint64 {
-	n, err := strconv.ParseUint(strings.TrimSuffix(field("/proc/self/status", "VmRSS"), " kB"), 10, 64)
+func Resident() uint64 { return kibibytes("VmRSS") }
+
+// Anonymous returns what of the resident memory is no page of a file, such as of the program itself,
+// in bytes, 0 where the system does not say.
+func Anonymous() uint64 { return kibibytes("RssAnon") }
+
+func kibibytes(name string) uint64 {
+	n, err := strconv.ParseUint(strings.TrimSuffix(field("/proc/self/status", name), " kB"), 10, 64)
 	if err != nil {
 		return 0
 	}

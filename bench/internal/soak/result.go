@@ -59,6 +59,7 @@ type Sample struct {
 	At time.Duration `json:"at"` // the end of the interval, since the load began
 	Latency
 	Resident    uint64        `json:"resident"`   // 0 where the system does not say
+	Anonymous   uint64        `json:"anonymous"`  // what of it is no page of a file, such as of the program
 	Heap        uint64        `json:"heap"`       // of live and dead objects
 	Goroutines  int           `json:"goroutines"` // writers included
 	Files       int           `json:"files"`      // that are open; 0 where the system does not say
@@ -113,6 +114,7 @@ func (r *Result) Trends() []Trend {
 	}
 	add("p99.9 of an interval", "ns", func(s *Sample) float64 { return float64(s.P999) })
 	add("resident memory", "B", func(s *Sample) float64 { return float64(s.Resident) })
+	add("without pages of files", "B", func(s *Sample) float64 { return float64(s.Anonymous) })
 	add("goroutines", "1", func(s *Sample) float64 { return float64(s.Goroutines) })
 	add("open files", "1", func(s *Sample) float64 { return float64(s.Files) })
 	add("sorted files", "1", func(s *Sample) float64 { return float64(s.SortedFiles) })

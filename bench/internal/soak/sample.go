@@ -22,7 +22,7 @@ func (s *sampler) take(at time.Duration, l Latency) {
 	spent := processorTime()
 	log := s.t.log.Stats()
 	s.series = append(s.series, Sample{
-		At: at, Latency: l, Resident: machine.Resident(), Heap: heap(), Goroutines: runtime.NumGoroutine(), Files: openFiles(),
+		At: at, Latency: l, Resident: machine.Resident(), Anonymous: machine.Anonymous(), Heap: heap(), Goroutines: runtime.NumGoroutine(), Files: openFiles(),
 		CPU: spent - s.spent, Disk: log.DiskBytes, InMemory: log.MemTable, Debt: log.PendingBytes,
 		SortedFiles: log.SortedFiles, Compactions: log.Compactions, Failed: log.Failed,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ func TestSoak(t *testing.T) {
 		sum += s.Commits
 		if s.At <= last.At || s.Goroutines < o.Writers || s.Disk == 0 || s.Failed != 0 {
 			t.Errorf("a sample of %+v after %+v", s, last)
+		}
+		if s.Anonymous > s.Resident || runtime.GOOS == "linux" && s.Anonymous == 0 {
+			t.Errorf("%d bytes of %d are no pages of files", s.Anonymous, s.Resident)
 		}
 		if s.Commits > 0 && (s.P50 <= 0 || s.P50 > s.P999 || s.P999 > s.Max || s.Max > r.Load.Max) {
 			t.Errorf("a sample of times %+v; the longest of all was %v", s.Latency, r.Load.Max)
