@@ -2,3 +2,6 @@ package readmodel
 
 // LikeForTest is like.
 func LikeForTest(text, pattern string) bool { return like([]rune(text), []rune(pattern)) }
+
+// IndexNameForTest is indexName.
+func IndexNameForTest(fields ...string) string { return indexName(fields) }

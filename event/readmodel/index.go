@@ -56,9 +56,27 @@ func compileIndexes[T any](t reflect.Type, indexes []Index) (out []index, keep [
 }
 
 // indexName returns the name of the index over fields: the paths joined by underlines, with dashes
-// for dots, such as Status_Address-City.
+// for dots, such as Status_Address-City. No two lists of fields have one name: a capital letter
+// after an underline begins a field, so where it does not, as in the field Order_ID, a 0 stands
+// between them, and also before a 0.
 func indexName(fields []string) string {
-	return strings.ReplaceAll(strings.Join(fields, "_"), ".", "-")
+	var name strings.Builder
+	for i, path := range fields {
+		if i > 0 {
+			name.WriteByte('_')
+		}
+		for j := range len(path) {
+			switch c := path[j]; {
+			case c == '.':
+				name.WriteByte('-')
+			case c == '_' && j+1 < len(path) && (path[j+1] == '0' || 'A' <= path[j+1] && path[j+1] <= 'Z'):
+				name.WriteString("_0")
+			default:
+				name.WriteByte(c)
+			}
+		}
+	}
+	return name.String()
 }
 
 // partsOf returns the function that computes the parts of an entry in the index: one for each
