@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -31,8 +32,7 @@ func TestWhoClosesIsGoneAtOnce(t *testing.T) {
 	})
 }
 
-// Of two concurrent calls of Close, one removes the member, whichever goes on first after the
-// goroutines of the keeper have ended.
+// Of two concurrent calls of Close, the first one removes the member, and both return after that.
 func TestCloseTwiceAtTheSameTime(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		for start := range uint64(500) {
@@ -49,6 +49,45 @@ func TestCloseTwiceAtTheSameTime(t *testing.T) {
 					t.Fatalf("%s after Close: %v, want NotFound", key, err)
 				}
 			}
+		}
+	})
+}
+
+func TestLaterCloseWaitsForTheFirst(t *testing.T) {
+	virtual(t, func(t *testing.T, log mainstem.Log) {
+		n := newNetwork(log)
+		a := join(t, n, "a", 1)
+		n.freeze()
+		var calls sync.WaitGroup
+		returned := make(chan struct{})
+		for range 2 {
+			calls.Go(func() {
+				leave(t, a)
+				returned <- struct{}{}
+			})
+		}
+		synctest.Wait()
+		calls.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := a.Close(ctx); !errors.Is(err, mainstem.ErrCanceled) {
+				t.Errorf("Close that may not wait for the first one: %v, want Canceled", err)
+			}
+			returned <- struct{}{}
+		})
+		<-returned // the one that does not wait
+		synctest.Wait()
+		select {
+		case <-returned:
+			t.Error("Close returned before the member was removed")
+		default:
+		}
+		n.heal()
+		<-returned
+		<-returned
+		calls.Wait()
+		if _, err := log.Get(t.Context(), a.Space(), []byte("member/a")); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("the member after Close: %v, want NotFound", err)
 		}
 	})
 }

@@ -40,6 +40,7 @@ type Keeper struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	done   sync.WaitGroup // the three goroutines
+	left   chan struct{}  // closed when the first Close returns
 
 	mu struct {
 		sync.Mutex
@@ -72,7 +73,7 @@ func Open(ctx context.Context, log mainstem.Log, self Member, o *Options) (*Keep
 	if err != nil {
 		return nil, err
 	}
-	k := &Keeper{self: self, ttl: opts.TTL, bucket: bucket, log: log, logger: opts.Logger, view: newView(), doubt: make(chan struct{}, 1)}
+	k := &Keeper{self: self, ttl: opts.TTL, bucket: bucket, log: log, logger: opts.Logger, view: newView(), doubt: make(chan struct{}, 1), left: make(chan struct{})}
 	k.retryPolicy = backoff.Policy{First: time.Millisecond, Max: k.ttl / 10, Jitter: 0.5}
 	k.mu.changed = make(chan struct{})
 	k.ctx, k.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -124,23 +125,30 @@ func (k *Keeper) awaitSelf(ctx context.Context, s *Session) error {
 // Close leaves the cluster and waits for the keeper's goroutines. It ends the session with all its
 // leases and deletes their entries, so that other members can have the keys at once. If the log
 // cannot be reached, Close returns the error, and others remove the member after its TTL. Work
-// under the leases should have ended before; later fenced batches fail. Closing twice is allowed.
+// under the leases should have ended before; later fenced batches fail. Closing twice is allowed:
+// a later call waits for the first one, whose error it does not return.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	again := k.mu.closing
 	k.mu.closing = true
 	k.mu.Unlock()
+	if again {
+		select {
+		case <-k.left:
+			return nil
+		case <-ctx.Done():
+			return canceled("close", ctx)
+		}
+	}
+	defer close(k.left)
 	// The context ends first, then the session. If a session ends before the context, keep takes
 	// it for a lost one and removes it from k.mu, and leave does not delete its entries. A session
 	// that keep begins after the context has ended is ended by keep, so no session is left.
 	k.cancel()
-	if s := k.session(); s != nil && !again {
+	if s := k.session(); s != nil {
 		s.end()
 	}
 	k.done.Wait()
-	if again {
-		return nil // the first call removes the session, which it may not have read yet
-	}
 	s := k.session()
 	k.install(nil)
 	if s == nil {
