@@ -89,6 +89,9 @@ func TestServerCrashes(t *testing.T) {
 			}
 		})
 	}
+	for i := range followed { // one that the server has never answered does not survive a crash
+		testkit.Eventually(t, "followers have begun", func() bool { return followed[i].Load() > 0 })
+	}
 	for range 2 {
 		before := l.acknowledged()
 		testkit.Eventually(t, "writers get through", func() bool { return l.acknowledged() > before+100 })
