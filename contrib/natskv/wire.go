@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -260,5 +261,5 @@ func ttlOf(h nats.Header) time.Duration {
 	if err != nil || n < 0 {
 		return 0
 	}
-	return time.Duration(n) * time.Second
+	return time.Duration(min(n, int64(math.MaxInt64/time.Second))) * time.Second // 292 years, if it is more
 }
