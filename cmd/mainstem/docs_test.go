@@ -22,7 +22,7 @@ var otherFlags = map[string]string{
 	"max-request-bytes": "of etcd", "unsafe-no-fsync": "of etcd",
 	"thresholds": "of the bench", "contenders": "of the bench", "address": "of the bench", "quick": "of the bench", "scale": "of the bench",
 	"no-deps": "of pip",
-	"writers": "of the bench", "part": "of the bench", "rate": "of the bench", "plots": "of the bench",
+	"writers": "of the bench", "part": "of the bench", "rate": "of the bench", "find": "of the bench", "plots": "of the bench",
 	"gobench": "of the bench", "dir": "of the bench", "out": "of the bench", "new": "of the bench", "note": "of the bench",
 }
 

@@ -21,8 +21,8 @@ type Options struct {
 	// BatchIDAge is how long batch IDs are remembered (law 6). Default 24h.
 	BatchIDAge time.Duration
 	// CacheBytes is the memory, in bytes, that is reserved for uncompressed blocks of sorted
-	// files. Blocks also use memory of the memtables while these do not. It is memory of C, of which a program
-	// takes half as much again if it does not import package onearena. Default 64 MiB.
+	// files. Blocks also use memory of the memtables while these do not. Malloc has them, and
+	// holds far more than that in a program that does not import package onearena. Default 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is the size, in bytes, at which a memtable is flushed to a sorted file.
 	// Memtables take up to twice as much, and so does the journal on disk. The hot tier, which
