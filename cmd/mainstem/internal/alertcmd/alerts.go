@@ -60,7 +60,7 @@ type alertTables interface {
 	each(ctx context.Context, statement string, do func(*alertResult) error) error
 	// insert inserts one row; values are texts, whatever their columns are.
 	insert(ctx context.Context, table string, row alertInsert, do func(*alertInserted) error) error
-	// changes yields the changes of a table.
+	// changes yields the changes of a table. Ready is called with 0 where they have no positions.
 	changes(ctx context.Context, table string, o *alert.ChangeOptions) iter.Seq2[alertChange, error]
 	close() error
 }

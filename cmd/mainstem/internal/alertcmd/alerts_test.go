@@ -142,8 +142,21 @@ func (d *fakeDisplay) draw(lines []string) error {
 	return nil
 }
 
+// lateTables tell changes from when late is closed on.
+type lateTables struct {
+	alertTables
+	late chan struct{}
+}
+
+func (t lateTables) changes(ctx context.Context, table string, o *alert.ChangeOptions) iter.Seq2[alertChange, error] {
+	return func(yield func(alertChange, error) bool) {
+		<-t.late
+		t.alertTables.changes(ctx, table, o)(yield)
+	}
+}
+
 func TestWatcherShowsWhatChanges(t *testing.T) {
-	tables := openTestTables(t)
+	tables := lateTables{openTestTables(t), make(chan struct{})}
 	run := func(text string) {
 		t.Helper()
 		if err := tables.each(t.Context(), text, func(*alertResult) error { return nil }); err != nil {
@@ -170,7 +183,12 @@ func TestWatcherShowsWhatChanges(t *testing.T) {
 	shows("the first page", "2 alerts  1 critical  1 minor", "critical ", "web2", "second", "first")
 	run("update alerts.status set Severity = 0 where Identifier = 'b'")
 	run("insert into alerts.status (Identifier, Severity) values ('c', 4), ('d', 2)")
+	close(tables.late)                                                     // the changes came between the first page and the feed
 	shows("the changes", "4 alerts  1 major  1 minor  1 warning  1 clear") // by the feed: nobody asks for an hour
+	run("delete from alerts.status where Identifier = 'c'")
+	shows("a deletion", "3 alerts  1 minor  1 warning  1 clear")
+	run("insert into alerts.status (Identifier, Severity) values ('c', 4)")
+	shows("a row that is back", "4 alerts  1 major")
 	d.pressed <- keyEnd
 	shows("the last rows", "from 2 of 4", "clear")
 	d.pressed <- keyQuit

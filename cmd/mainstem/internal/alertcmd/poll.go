@@ -22,7 +22,7 @@ type poller struct {
 	known  map[string]struct{} // those rows, for there may be more of the same second
 }
 
-// poll yields what asking finds, until ctx ends.
+// poll yields what asking finds, until ctx ends. What Ready is called with is no position.
 func (t *restTables) poll(ctx context.Context, table string, o *alert.ChangeOptions) iter.Seq2[alertChange, error] {
 	return func(yield func(alertChange, error) bool) {
 		if o.After > 0 {
@@ -39,6 +39,10 @@ func (t *restTables) poll(ctx context.Context, table string, o *alert.ChangeOpti
 				}
 				return nil
 			})
+			if ready := o.Ready; err == nil && ready != nil {
+				o.Ready = nil
+				ready(0)
+			}
 			if err != nil || o.NoFollow {
 				break
 			}

@@ -323,7 +323,11 @@ func (t *restTables) feed(ctx context.Context, table string, o *alert.ChangeOpti
 				WithHint("use --log, or --since"))
 			return
 		}
-		for c, err := range t.client.Changes(ctx, table, &omnirest.ChangeOptions{Since: o.Since, After: uint64(o.After), NoFollow: o.NoFollow}) {
+		opts := omnirest.ChangeOptions{Since: o.Since, After: uint64(o.After), NoFollow: o.NoFollow}
+		if o.Ready != nil {
+			opts.Ready = func(after uint64) { o.Ready(mainstem.Position(after)) }
+		}
+		for c, err := range t.client.Changes(ctx, table, &opts) {
 			if err != nil {
 				yield(alertChange{}, err)
 				return

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
@@ -156,6 +158,47 @@ func TestPollingShowsEachChangeOnce(t *testing.T) {
 		})
 		if err != nil || got != want {
 			t.Errorf("after %q: %q, %v, want %q", steps[i], got, err, want)
+		}
+	}
+	said := ""
+	o := alert.ChangeOptions{Since: time.Unix(0, 0), NoFollow: true, Ready: func(mainstem.Position) { said += "ready" }}
+	for c, err := range c.changes(t.Context(), statusTable, &o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		said += c.get("Identifier").String() + " "
+	}
+	if said != "old new ready" && said != "new old ready" { // by StateChange, perhaps of one second
+		t.Errorf("changes since ever: %q", said)
+	}
+}
+
+// TestNothingIsMissedAfterReady: neither by a feed, nor where it is asked for.
+func TestNothingIsMissedAfterReady(t *testing.T) {
+	server, other, url := startIBM(t)
+	own := httptest.NewServer(other.inner)
+	t.Cleanup(own.Close)
+	for _, url := range []string{own.URL, url} {
+		tables, err := (&alertFlags{url: url, user: "root", every: leastEvery}).connect(t.Context(), &cli.Main{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tables.close() }()
+		ready := 0
+		o := alert.ChangeOptions{Ready: func(mainstem.Position) {
+			ready++
+			if _, err := server.Exec(t.Context(), "insert into alerts.status (Identifier) values ('"+url+"')"); err != nil {
+				t.Error(err)
+			}
+		}}
+		for c, err := range tables.changes(t.Context(), statusTable, &o) {
+			if got := c.get("Identifier").String(); err != nil || got != url {
+				t.Errorf("after ready: %q, %v", got, err)
+			}
+			break
+		}
+		if ready != 1 {
+			t.Errorf("ready %d times", ready)
 		}
 	}
 }

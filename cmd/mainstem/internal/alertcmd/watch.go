@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 )
@@ -132,17 +133,22 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 }
 
-// follow tells changed when a row has changed. Without a feed, the watcher asks
-// every now and then all the same.
+// follow tells changed when a row has changed, and once when it sees changes from then on: the
+// rows may have been asked for before. Without a feed, the watcher asks every now and then
+// all the same.
 func (w *watcher) follow(ctx context.Context, changed chan<- struct{}) {
-	for _, err := range w.tables.changes(ctx, statusTable, nil) {
-		if err != nil {
-			return
-		}
+	tell := func() {
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
+	}
+	o := &alert.ChangeOptions{Ready: func(mainstem.Position) { tell() }}
+	for _, err := range w.tables.changes(ctx, statusTable, o) {
+		if err != nil {
+			return
+		}
+		tell()
 	}
 }
 
