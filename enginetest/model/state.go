@@ -174,17 +174,23 @@ func (s *state) read(spaceName string, name []byte, v mainstem.Versions, now mom
 	if k == nil {
 		return nil, 0, nil
 	}
+	first := sort.Search(len(k.records), func(i int) bool { return k.records[i].Version >= v.From })
+	end := len(k.records)
+	if v.To > 0 {
+		end = max(first, sort.Search(end, func(i int) bool { return k.records[i].First() > v.To }))
+	}
 	var out []mainstem.Record
-	for _, r := range k.records {
-		if r.Version >= v.From && (v.To == 0 || r.First() <= v.To) && !sp.hidden(&r, now) {
-			out = append(out, now.shown(&r))
+	for i := range k.records[first:end] {
+		if v.Limit > 0 && len(out) == v.Limit {
+			break
 		}
-	}
-	if v.Reverse {
-		slices.Reverse(out)
-	}
-	if v.Limit > 0 && len(out) > v.Limit {
-		out = out[:v.Limit]
+		r := &k.records[first+i]
+		if v.Reverse {
+			r = &k.records[end-1-i]
+		}
+		if !sp.hidden(r, now) {
+			out = append(out, now.shown(r))
+		}
 	}
 	return out, k.head, nil
 }
