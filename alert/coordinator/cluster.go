@@ -76,6 +76,7 @@ type cluster struct {
 		sync.Mutex
 		current int
 		since   time.Time // when the current server became it
+		moves   int       // how often another became it
 	}
 }
 
@@ -85,19 +86,23 @@ func newCluster(name string, servers []*server, o *OMNIConfig, logger *slog.Logg
 	return c
 }
 
-func (c *cluster) current() int {
+// turn is a server while it is the current one. It is another turn when it is again.
+type turn struct{ server, moves int }
+
+// current returns whose turn it is.
+func (c *cluster) current() turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mu.current
+	return turn{c.mu.current, c.mu.moves}
 }
 
-// order returns the servers in the order in which they are tried: the current one,
-// then the rest, in a ring or at random.
-func (c *cluster) order() []int {
-	n, from := len(c.servers), c.current()
+// order returns the servers in the order in which they are tried: first, which is the current
+// one, then the rest, in a ring or at random.
+func (c *cluster) order(first int) []int {
+	n := len(c.servers)
 	order := make([]int, n)
 	for i := range order {
-		order[i] = (from + i) % n
+		order[i] = (first + i) % n
 	}
 	if c.o.RandomFailOver && !*c.o.FailBack {
 		rest := order[1:]
@@ -112,7 +117,7 @@ func (c *cluster) order() []int {
 func (c *cluster) connect(ctx context.Context, cred Credential) (Conn, int, error) {
 	var errs []error
 	from := c.current()
-	for _, i := range c.order() {
+	for _, i := range c.order(from.server) {
 		s := c.servers[i]
 		if s.open(time.Now()) {
 			_, last := s.state()
@@ -145,18 +150,19 @@ func (c *cluster) fault(i int, err error) {
 	}
 }
 
-// moveTo makes server i the current one if from still is.
-func (c *cluster) moveTo(from, i int, why string) {
+// moveTo makes server i the current one if it is still the turn from.
+func (c *cluster) moveTo(from turn, i int, why string) {
 	c.mu.Lock()
-	moved := c.mu.current == from && i != from
+	moved := c.mu.moves == from.moves && i != from.server
 	if moved {
 		c.mu.current, c.mu.since = i, time.Now()
+		c.mu.moves++
 	}
 	c.mu.Unlock()
 	if !moved {
 		return
 	}
-	c.logger.Warn("coordinator: a cluster moved to another server", "cluster", c.name, "from", c.servers[from].address, "to", c.servers[i].address, "because", why)
+	c.logger.Warn("coordinator: a cluster moved to another server", "cluster", c.name, "from", c.servers[from.server].address, "to", c.servers[i].address, "because", why)
 	if i == 0 {
 		c.metrics.failbacks.Inc()
 	} else {
@@ -258,12 +264,12 @@ func (c *cluster) check(ctx context.Context) {
 	now := time.Now()
 	current := c.current()
 	c.mu.Lock()
-	back := *c.o.FailBack && current != 0 && now.Sub(c.mu.since) >= c.o.FailBackDelay
+	back := *c.o.FailBack && current.server != 0 && now.Sub(c.mu.since) >= c.o.FailBackDelay
 	c.mu.Unlock()
 	var checks sync.WaitGroup
 	for i, s := range c.servers {
 		failures, _ := s.state()
-		if i == current || failures > 0 || i == 0 && back {
+		if i == current.server || failures > 0 || i == 0 && back {
 			checks.Go(func() { c.ping(ctx, i) })
 		}
 	}
@@ -272,8 +278,8 @@ func (c *cluster) check(ctx context.Context) {
 		return
 	}
 	switch {
-	case c.servers[current].open(time.Now()):
-		for _, i := range c.order()[1:] {
+	case c.servers[current.server].open(time.Now()):
+		for _, i := range c.order(current.server)[1:] {
 			if c.ping(ctx, i) {
 				c.moveTo(current, i, "checks of the server before failed")
 				return

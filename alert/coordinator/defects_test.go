@@ -277,7 +277,7 @@ func TestFailbackEndsConnectionsInUse(t *testing.T) {
 	<-begun
 	first.set(func() { first.down = nil })
 	f.c.clusters[0].servers[0].well()
-	f.c.clusters[0].moveTo(1, 0, "test")
+	f.c.clusters[0].moveTo(f.c.clusters[0].current(), 0, "test")
 	close(release)
 	wg.Wait()
 	if n := second.get(func() int { return second.open }); n != 0 {
@@ -420,4 +420,18 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// TestMovesOfAnEarlierTurnDoNothing: who found the first server away before the cluster moved and
+// came back does not move it again.
+func TestMovesOfAnEarlierTurnDoNothing(t *testing.T) {
+	f, _, _ := pair(t, nil) // which does not fail back for an hour
+	c := f.c.clusters[0]
+	found := c.current()
+	c.moveTo(found, 1, "test")
+	c.moveTo(c.current(), 0, "test")
+	c.moveTo(found, 1, "test")
+	if got := c.current().server; got != 0 {
+		t.Errorf("server %d is asked, want the first", got)
+	}
 }

@@ -86,7 +86,7 @@ func (s state) Collect(to chan<- prometheus.Metric) {
 		gauge(connections, float64(busy), c.name, "busy")
 		gauge(connections, float64(idle), c.name, "idle")
 		gauge(connections, float64(waiting), c.name, "waiting")
-		gauge(currents, float64(c.current()), c.name)
+		gauge(currents, float64(c.current().server), c.name)
 		for _, server := range c.servers {
 			open := 0.0
 			if server.open(time.Now()) {
