@@ -58,11 +58,12 @@ func (w *writer) offer(row []any) bool {
 	if w.mu.closed {
 		return false
 	}
+	w.count.waiting.Add(1)
 	select {
 	case w.queue <- job{row: row}:
-		w.count.waiting.Add(1)
 		return true
 	default:
+		w.count.waiting.Add(-1)
 		return false
 	}
 }
@@ -76,13 +77,15 @@ func (w *writer) put(ctx context.Context, row []any, done func(error)) error {
 		return closed()
 	}
 	began := time.Now()
+	w.count.waiting.Add(1)
 	select {
 	case w.queue <- job{row, done}:
-		w.count.waiting.Add(1)
 		return nil
 	case <-ctx.Done():
+		w.count.waiting.Add(-1)
 		return mainstem.Ended(ctx, "ingest", began, "room in the queue").WithOutcome(mainstem.NotWritten)
 	case <-w.ctx.Done():
+		w.count.waiting.Add(-1)
 		return closed()
 	}
 }
@@ -123,7 +126,6 @@ func (w *writer) run() {
 			jobs = append(jobs, more)
 		}
 		w.write(jobs)
-		w.count.waiting.Add(-int64(len(jobs)))
 	}
 }
 
@@ -141,6 +143,9 @@ func (w *writer) ready() (job, bool) {
 // which are to blame.
 func (w *writer) write(jobs []job) {
 	err := w.insert(jobs)
+	if !refused(err) || len(jobs) == 1 { // else they are written again
+		w.count.waiting.Add(-int64(len(jobs)))
+	}
 	switch {
 	case err == nil:
 		w.count.written.Add(int64(len(jobs)))
