@@ -56,6 +56,7 @@ type session struct {
 	controls controls
 	refused  atomic.Uint64 // frames of the peer
 
+	considering  sync.Mutex // held from finding answers to sending them; before mu
 	mu           sync.Mutex // guards the fields below
 	ended        bool
 	next         uint64                  // the last number that this node gave
@@ -320,8 +321,11 @@ func (s *session) onCatalog(body []byte) error {
 	return nil
 }
 
-// consider answers which entries can be read here, and keeps the others for reconsider.
+// consider answers which entries can be read here, and keeps the others for reconsider. The peer
+// goes by the last answer for a type, so answers are sent in the order in which they were found.
 func (s *session) consider(entries []frames.Entry) {
+	s.considering.Lock()
+	defer s.considering.Unlock()
 	var answers []frames.TypeAnswer
 	s.mu.Lock()
 	if s.ended {
