@@ -25,6 +25,7 @@ type Handler struct {
 	sessions sessions
 
 	maxPending int           // see maxPending
+	memoryWait time.Duration // see memoryWait
 	stopping   chan struct{} // closed by Close
 	mu         struct {
 		sync.Mutex
@@ -65,7 +66,7 @@ func New(server *alert.Server, o *Options) (*Handler, error) {
 	h.slots = make(chan struct{}, h.o.MaxRequests)
 	h.feeds = make(chan struct{}, h.o.MaxSubscribers)
 	h.sessions.open = map[Identity]*alert.Session{}
-	h.maxPending, h.stopping = maxPending, make(chan struct{})
+	h.maxPending, h.memoryWait, h.stopping = maxPending, memoryWait, make(chan struct{})
 	return h, nil
 }
 

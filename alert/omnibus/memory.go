@@ -30,7 +30,7 @@ func (x *exchange) room(n int) error {
 	if n <= freeBody || more <= 0 || x.memory.Try(more) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(x.ctx, memoryWait, fmt.Errorf("waited %v", memoryWait))
+	ctx, cancel := context.WithTimeoutCause(x.ctx, x.h.memoryWait, fmt.Errorf("waited %v", x.h.memoryWait))
 	defer cancel()
 	if err := x.memory.Acquire(ctx, more); err != nil {
 		x.w.Header().Set("Retry-After", "1")

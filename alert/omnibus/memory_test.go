@@ -20,7 +20,8 @@ func wide(n int) string {
 // afterwards nothing is held.
 func TestBodiesDrawFromTheBudget(t *testing.T) {
 	memory := budget.New("process", 1<<20)
-	s := serve(t, &Options{Memory: memory, Timeout: 2 * time.Second})
+	s := serve(t, &Options{Memory: memory})
+	s.handler.memoryWait = time.Second
 	full := memory.Child("omnibus requests", 0).Hold()
 	full.Take(1 << 20)
 	s.want(http.StatusOK, "POST", "sql/factory", wide(100)) // small ones are not counted
@@ -39,6 +40,7 @@ func TestBodiesDrawFromTheBudget(t *testing.T) {
 func TestBodiesThatStop(t *testing.T) {
 	memory := budget.New("process", 1<<20)
 	s := serve(t, &Options{Memory: memory})
+	s.handler.memoryWait = testkit.Patience
 	body, rest := io.Pipe()
 	defer rest.Close()
 	r := s.request("POST", "sql/factory", "-")

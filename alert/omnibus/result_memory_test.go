@@ -115,7 +115,7 @@ func heap() int64 {
 // break off, the others are there to their end, and nobody else is held up.
 func TestSlowReadersStayWithinTheBudget(t *testing.T) {
 	memory := budget.New("process", 32<<20)
-	s := serve(t, &Options{Memory: memory})
+	s := serve(t, &Options{Memory: memory, WriteTimeout: 10 * testkit.Patience})
 	s.fill()
 	before := heap()
 	readers := s.slow(16)

@@ -59,7 +59,7 @@ func TestLogOfACommandThatNamesNone(t *testing.T) {
 
 	// A server that answers is used.
 	n := startNode(t)
-	local := func(m *cli.Main) { m.LocalServer = n.URL() }
+	local := func(m *cli.Main) { m.LocalServer, m.ProbeTime = n.URL(), testkit.Patience }
 	if r := run(t.Context(), local, put...); r.status != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 type followersKey struct{}
@@ -22,7 +24,7 @@ type follower struct {
 	match  []string        // the line that was waited for last, and what its groups hold
 	said   strings.Builder // what was read of stdout
 	stderr strings.Builder
-	killer *time.Timer // ends one that hangs
+	killer *time.Timer // ends one that hangs; it runs while something is waited for
 }
 
 // startFollower runs a command and returns when a line of its output matches.
@@ -37,9 +39,8 @@ func startFollower(cmd *exec.Cmd, line *regexp.Regexp) (*follower, error) {
 		return nil, err
 	}
 	f.stdout = bufio.NewReader(out)
-	f.killer = time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	f.killer = time.AfterFunc(testkit.Patience, func() { _ = cmd.Process.Kill() })
 	if err := f.await(line); err != nil {
-		f.killer.Stop()
 		return nil, fmt.Errorf("%w, %w", err, cmd.Wait())
 	}
 	return f, nil
@@ -47,6 +48,8 @@ func startFollower(cmd *exec.Cmd, line *regexp.Regexp) (*follower, error) {
 
 // await reads until a line of the output matches.
 func (f *follower) await(line *regexp.Regexp) error {
+	f.killer.Reset(testkit.Patience)
+	defer f.killer.Stop()
 	for {
 		s, err := f.stdout.ReadString('\n')
 		f.said.WriteString(s)
@@ -64,9 +67,10 @@ func (f *follower) end() error {
 	if f.cmd.ProcessState != nil {
 		return nil
 	}
+	f.killer.Reset(testkit.Patience)
+	defer f.killer.Stop()
 	_ = f.cmd.Process.Signal(os.Interrupt) // it may have ended
 	_, _ = io.Copy(&f.said, f.stdout)
-	defer f.killer.Stop()
 	return f.cmd.Wait()
 }
 

@@ -26,7 +26,7 @@ func startHold(ctx context.Context, t *testing.T, url, script string, flags ...s
 	t.Helper()
 	out, in := io.Pipe()
 	h := &holding{done: make(chan result, 1)}
-	line := append([]string{"lease", "hold", "job", "--log", url, "--ttl", "400ms"}, append(flags, "--", "sh", "-c", script)...)
+	line := append([]string{"lease", "hold", "job", "--log", url}, append(flags, "--", "sh", "-c", script)...)
 	go func() {
 		r := run(ctx, func(m *cli.Main) { m.Stdout, m.Env = in, os.Environ() }, line...)
 		in.Close()
@@ -55,9 +55,9 @@ func TestCommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
 		ttl    string
 		status int
 	}{
-		"it stops":           {`echo holding $$; exec sleep 1000`, "400ms", 128 + int(syscall.SIGTERM)},
+		"it stops":           {`echo holding $$; exec sleep 1000`, "2s", 128 + int(syscall.SIGTERM)},
 		"it ends in order":   {`trap 'exit 0' TERM; echo holding $$; while :; do sleep 0.02; done`, "10s", cli.ExitFailed},
-		"it does not listen": {`trap '' TERM; echo holding $$; while :; do sleep 0.02; done`, "400ms", 128 + int(syscall.SIGKILL)},
+		"it does not listen": {`trap '' TERM; echo holding $$; while :; do sleep 0.02; done`, "2s", 128 + int(syscall.SIGKILL)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +84,7 @@ func TestInterruptedHoldStopsTheWholeGroup(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	script := `sh -c 'trap "" TERM; echo $$ > ` + file + `; while :; do sleep 0.02; done' & while ! test -s ` + file + `; do sleep 0.01; done; echo holding $$; wait`
-	h := startHold(ctx, t, n.URL(), script, "--grace", "1h")
+	h := startHold(ctx, t, n.URL(), script, "--ttl", "30s", "--grace", "1h") // which is never lost
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem/internal/servertest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // TestMain makes this test binary the mainstem of the scripts: they run real
@@ -84,7 +85,6 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 			"follow": cmdFollow, "interrupt": cmdInterrupt, "binary": cmdBinary, "size": cmdSize, "await": cmdAwait,
 			"flip": cmdFlip, "cut": cmdCut, "send": cmdSend, "post": cmdPost, "ask": cmdAsk, "fill": cmdFill, "heard": cmdHeard, "kafka": cmdKafka,
 		},
-		Deadline:            time.Now().Add(scriptTime),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	}
@@ -93,9 +93,6 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 // hastyRace keeps processes built with the race detector from sleeping for a
 // second when they end, which is their default. What they found they have told.
 const hastyRace = "atexit_sleep_ms=0"
-
-// scriptTime is when a script that hangs is ended.
-const scriptTime = 5 * time.Minute
 
 type processesKey struct{}
 
@@ -317,7 +314,7 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 
 // eventually asks again until the answer is yes, or its patience ends.
 func eventually(yes func() bool) bool {
-	for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(5 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < testkit.Patience; time.Sleep(5 * time.Millisecond) {
 		if yes() {
 			return true
 		}

@@ -8,8 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 var ordersLong = flag.Duration("orders.kill", 0, "how long the servers of the order services are killed, every 5 s; 0: a few times")
@@ -159,22 +160,27 @@ func (s *orderService) killEvery(period, during time.Duration) {
 // startServer starts the mainstem server, at the address that it had.
 func (s *orderService) startServer() {
 	s.t.Helper()
-	args := []string{"--log", "data", "--durability", "os"}
-	if s.host != "" {
-		args = append(args, "--listen", s.host)
+	if s.host == "" {
+		s.host = freeAddress(s.t)
 	}
-	server, err := startServer(s.dir, os.Environ(), args...)
+	server, err := startServer(s.dir, os.Environ(), "--log", "data", "--durability", "os", "--listen", s.host)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	at, err := url.Parse(server.url)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.server, s.host = server, at.Host
+	s.server = server
 	s.life.Lock()
 	defer s.life.Unlock()
 	s.life.ctx, s.life.stop = context.WithCancel(context.Background())
+}
+
+// freeAddress returns an address that nobody else gets while the server or the service is away.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	port, err := testport.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // killServer kills the server, and ends what its present life bounds.
@@ -188,9 +194,9 @@ func (s *orderService) killServer() {
 // startService starts the example, at the address that it had.
 func (s *orderService) startService() {
 	s.t.Helper()
-	listen := "127.0.0.1:0"
-	if s.url != "" {
-		listen = strings.TrimPrefix(s.url, "http://")
+	listen := strings.TrimPrefix(s.url, "http://")
+	if listen == "" {
+		listen = freeAddress(s.t)
 	}
 	s.cmd = s.example(s.server.url, listen, strconv.Itoa(orderStock))
 	s.cmd.Stderr = &s.stderr

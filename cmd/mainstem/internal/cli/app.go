@@ -29,6 +29,8 @@ type Main struct {
 	Person bool
 	// LocalServer is the URL that is tried when no log is named.
 	LocalServer string
+	// ProbeTime is how long LocalServer may take to answer. 0: 300 ms.
+	ProbeTime time.Duration
 	// Components returns those of a server. Their settings may stand in the environment.
 	Components func() []server.Component
 

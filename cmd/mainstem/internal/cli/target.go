@@ -26,7 +26,7 @@ const (
 	Writing Access = true  // it is created
 )
 
-// probeTime is how long a command looks for a server when no log is named.
+// probeTime is the default of [Main.ProbeTime].
 const probeTime = 300 * time.Millisecond
 
 // Variables that commands read, besides those of the settings of serve. A password is in
@@ -126,7 +126,7 @@ func (m *Main) target(ctx context.Context, tlsCA string) string {
 	if v := m.Variable("MAINSTEM_LOG"); v != "" {
 		return v
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(m.ProbeTime, probeTime))
 	defer cancel()
 	if m.LocalServer != "" && server.Probe(ctx, m.LocalServer, tlsCA) {
 		return m.LocalServer
