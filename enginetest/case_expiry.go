@@ -100,8 +100,11 @@ func expiryReachesFollowers(e *env) {
 		fl := e.follow(mainstem.Filter{Spaces: []string{s}})
 		key := e.followKey(s, "k", mainstem.Versions{})
 		e.apply(s, "k", mainstem.Write{Value: []byte("v"), TTL: shortly, Count: 4})
-		fl.wants(s + "/k@4*4=v")
-		key.wants(s + "/k@4*4=v")
+		brought := s + "/k@4*4=v"
+		if e.f.Clock != nil { // in real time it may expire before a follower begins
+			fl.wants(brought)
+			key.wants(brought)
+		}
 		e.pass(shortly)
 		var last mainstem.Record
 		e.eventually("the tombstone of an expired key in "+s, func() error {
@@ -114,8 +117,15 @@ func expiryReachesFollowers(e *env) {
 		if brief(last) != s+"/k@5 expired" || last.Position != e.head() {
 			e.Fatalf("the tombstone is %s, want version 5 at the head %d", full(last), e.head())
 		}
-		fl.wants(s + "/k@5 expired")
-		key.wants(s + "/k@5 expired")
+		for _, one := range []*follower{fl, key} {
+			r := one.next()
+			if e.f.Clock == nil && brief(r) == brought {
+				r = one.next()
+			}
+			if brief(r) != s+"/k@5 expired" {
+				e.Fatalf("%s: the last record is %s, want %s/k@5 expired", one.doing, brief(r), s)
+			}
+		}
 		e.same("a scan with tombstones", briefs(e.scan(s, mainstem.Range{Tombstones: true})), s+"/k@5 expired")
 		e.conditions([]condition{{state: s + "/k", test: mainstem.TestVersion, v: 5, holds: true}, {state: s + "/k", test: mainstem.TestAbsent, holds: true}})
 		e.counted(s, mainstem.Receipt{}, "k")

@@ -180,7 +180,8 @@ func TestWatchWhileTheClockIsBehind(t *testing.T) {
 				break
 			}
 		}
-		if want := []kv.Op{kv.OpCreate, kv.OpUpdate, kv.OpCreate}; !slices.Equal(ops, want) {
+		want, swept := []kv.Op{kv.OpCreate, kv.OpUpdate, kv.OpCreate}, []kv.Op{kv.OpCreate, kv.OpUpdate, kv.OpExpire}
+		if !slices.Equal(ops, want) && !slices.Equal(ops, swept) { // the log may sweep before the last put
 			t.Errorf("the watch saw %v, want %v", ops, want)
 		}
 	})

@@ -11,13 +11,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testnats.IgnoreLibrary()) }
 
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 func must[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {

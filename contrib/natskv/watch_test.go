@@ -196,19 +196,25 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// put writes until it succeeds: servers restart.
+// put writes until the value is there: servers restart. Each try may take longer than the one before.
 func put(t testing.TB, b *natskv.Bucket[string], key, value string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	for limit := time.Second; ; limit *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		_, err := b.Put(ctx, key, value)
+		if err != nil { // it may be there all the same
+			var e kv.Entry[string]
+			if e, err = b.Get(ctx, key); err == nil && e.Value != value {
+				err = fmt.Errorf("%s holds %q", key, e.Value)
+			}
+		}
 		cancel()
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
+		if limit > patience {
+			t.Errorf("put %s: %v", key, err)
+			return
 		}
 	}
 }

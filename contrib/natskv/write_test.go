@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,17 +142,18 @@ func TestTimeToLive(t *testing.T) {
 	b := table[string](t, open(t, srv.URL(), &natskv.Options{CacheBytes: 1 << 20}), "b", nil)
 	must[int64](t)(b.Count(ctx, nil))
 	must[kv.Revision](t)(b.Put(ctx, "stays", "1"))
-	must[kv.Revision](t)(b.Put(ctx, "goes", "2", natskv.TTL(300*time.Millisecond))) // up to a second
-	e := must[kv.Entry[string]](t)(b.Get(ctx, "goes"))
-	if d := e.Expires.Sub(e.Modified); d != time.Second {
-		t.Errorf("lives for %v; want a second", d)
+	must[kv.Revision](t)(b.Put(ctx, "later", "2", natskv.TTL(time.Hour-700*time.Millisecond))) // up to whole seconds
+	e := must[kv.Entry[string]](t)(b.Get(ctx, "later"))
+	if d := e.Expires.Sub(e.Modified); d != time.Hour {
+		t.Errorf("lives for %v; want an hour", d)
 	}
-	if m := stored(t, srv.URL(), "$KV.b.goes"); m.Header.Get("Nats-TTL") != "1s" || m.Header.Get("Nats-Marker-Reason") != "" {
+	if m := stored(t, srv.URL(), "$KV.b.later"); m.Header.Get("Nats-TTL") != "3600s" || m.Header.Get("Nats-Marker-Reason") != "" {
 		t.Errorf("headers %v", m.Header)
 	}
+	must[kv.Revision](t)(b.Put(ctx, "goes", "2", natskv.TTL(300*time.Millisecond)))
 	testkit.Eventually(t, "the value expires in cache and list", func() bool {
 		_, err := b.Get(ctx, "goes")
-		return errors.Is(err, errNotFound) && len(keysOf(t, b, nil)) == 1
+		return errors.Is(err, errNotFound) && len(keysOf(t, b, nil)) == 2
 	})
 	testkit.Eventually(t, "the server has removed it, too", func() bool {
 		_, err := b.Create(ctx, "goes", "3")
@@ -199,8 +201,14 @@ func TestTimesToLiveAreAllowedWhenAskedFor(t *testing.T) {
 func TestMarkersTellOfExpiry(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
 	b := table[string](t, open(t, srv.URL(), nil), "b", &natskv.TableOptions{TTL: time.Second, MarkerTTL: time.Minute})
+	must[kv.Revision](t)(b.Put(t.Context(), "first", "1")) // makes the bucket
+	w := follow(t, b, nil)
+	testkit.Eventually(t, "synced", func() bool { return slices.Contains(w.seen(), "synced") })
 	must[kv.Revision](t)(b.Put(t.Context(), "k", "1"))
-	follow(t, b, nil).await(t, "update k=1", "synced", "expire k=")
+	testkit.Eventually(t, "the watch tells that k is there and has expired", func() bool {
+		seen := slices.DeleteFunc(slices.Clone(w.seen()), func(s string) bool { return !strings.Contains(s, " k=") })
+		return slices.Equal(seen, []string{"create k=1", "expire k="})
+	})
 	_, err := b.Get(t.Context(), "k")
 	wantError(t, err, errNotFound)
 }

@@ -33,30 +33,29 @@ func TestServerAway(t *testing.T) {
 	var out testkit.Lines
 	log := open(t, s.URL(), natslog.Options{Timeout: time.Hour, Logger: out.Logger()})
 	mustCommit(t, log, one("", "a"))
-	logged := func(line string, times int) func() error {
+	failures := func(want int) func() error { // that have not ended; a slow machine may have more of them
 		return func() error {
-			if n := out.Count(line); n != times {
-				return fmt.Errorf("logged %d times", n)
+			if n := out.Count("the stream cannot be read") - out.Count("the stream can be read again"); n != want {
+				return fmt.Errorf("%d failures have not ended, want %d", n, want)
 			}
 			return nil
 		}
 	}
-	const failed, back = "the stream cannot be read", "the stream can be read again"
-	for away := range 2 {
+	for range 2 {
 		s.Stop()
-		testkit.Succeeds(t, "the stream cannot be read", logged(failed, away+1))
+		testkit.Succeeds(t, "the stream cannot be read", failures(1))
 		for range 5 {
 			if err := probe(t, log, 300*time.Millisecond); mainstem.KindOf(err) != mainstem.KindCanceled {
 				t.Fatalf("a probe without a server: %v", err)
 			}
 		}
+		if err := failures(1)(); err != nil {
+			t.Fatalf("without a server: %v:\n%s", err, out.String())
+		}
 		s.Start()
 		testkit.Succeeds(t, "the log takes commits", func() error { return probe(t, log, 5*time.Second) })
 		mustCommit(t, log, one("", "b"))
-		testkit.Succeeds(t, "the stream is read", logged(back, away+1))
-		if err := logged(failed, away+1)(); err != nil {
-			t.Fatalf("the stream cannot be read: %v:\n%s", err, out.String())
-		}
+		testkit.Succeeds(t, "the stream is read", failures(0))
 	}
 }
 
@@ -71,27 +70,16 @@ func silent(t *testing.T, o natslog.Options) (*proxy, *natslog.Log) {
 }
 
 // TestSilentConnection loses everything on a connection that stays open. Another one is
-// made when the silence has lasted for as long as the options say.
+// made when the silence has lasted for as long as the options say: no request would be sent again
+// before an hour has passed.
 func TestSilentConnection(t *testing.T) {
 	p, log := silent(t, natslog.Options{Timeout: time.Hour, Silence: 400 * time.Millisecond})
-	began := time.Now()
 	p.cut()
 	testkit.Succeeds(t, "the log takes commits", func() error { return probe(t, log, 5*time.Second) })
-	if took := time.Since(began); took > 4*time.Second { // a request is sent again at once when the connection is back
-		t.Errorf("the log took commits again after %v, want less than a second or so", took)
-	}
 }
 
-// within fails unless what began then has ended soon after its limit, far before a request
-// is sent again.
-func within(t *testing.T, what string, began time.Time, limit time.Duration) {
-	t.Helper()
-	if took := time.Since(began); took < limit || took > limit+time.Second {
-		t.Errorf("%s took %v, want %v or a little more", what, took, limit)
-	}
-}
-
-// A call that waits for a silent server ends with its context. Only of a commit that was sent
+// A call that waits for a silent server ends with its context, and not an hour later, when a
+// request would be sent again. Only of a commit that was sent
 // is the outcome unknown then.
 func TestDeadlineOnASilentConnection(t *testing.T) {
 	p, log := silent(t, natslog.Options{Timeout: time.Hour, Silence: time.Hour, CacheBytes: 1, SweepEvery: -1})
@@ -120,11 +108,9 @@ func TestDeadlineOnASilentConnection(t *testing.T) {
 		},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		began := time.Now()
 		if err := do(ctx); !errors.Is(err, mainstem.ErrCanceled) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v, want Canceled by the deadline", what, err)
 		}
-		within(t, what, began, limit)
 		cancel()
 	}
 }
@@ -134,8 +120,8 @@ func TestDeadlineOnASilentConnection(t *testing.T) {
 func TestDeadlineOfOneCommitOfSeveral(t *testing.T) {
 	p, log := silent(t, natslog.Options{Timeout: time.Hour, Silence: time.Hour, SweepEvery: -1})
 	p.cut()
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
 	first := make(chan error, 1)
 	go func() {
 		_, err := log.Commit(ctx, one("", "first"))
@@ -152,21 +138,22 @@ func TestDeadlineOfOneCommitOfSeveral(t *testing.T) {
 		_, err := log.Commit(context.WithoutCancel(ctx), one("", "patient"))
 		patient <- err
 	}()
-	testkit.Succeeds(t, "the patient commit waits", func() error {
-		if n := log.Waiting(); n != 1 {
-			return fmt.Errorf("%d wait", n)
-		}
-		return nil
-	})
-	hasty, stop := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+	hurry, stop := context.WithCancel(t.Context())
 	defer stop()
 	b, key := mainstem.NewBatch(), []byte("hasty")
 	b.Put("s", key, nil)
-	began := time.Now()
-	if _, err := log.Commit(hasty, b); !errors.Is(err, mainstem.ErrUnknownOutcome) {
+	hasty := make(chan error, 1)
+	go func() {
+		_, err := log.Commit(hurry, b)
+		hasty <- err
+	}()
+	testkit.Eventually(t, "both commits wait", func() bool { return log.Waiting() == 2 })
+	leave()
+	testkit.Eventually(t, "both commits are on their way", func() bool { return log.Waiting() == 0 && log.Asking() })
+	stop()
+	if err := <-hasty; !errors.Is(err, mainstem.ErrUnknownOutcome) {
 		t.Fatalf("the hasty commit: %v, want an unknown outcome", err)
 	}
-	within(t, "the hasty commit", began, 1200*time.Millisecond)
 	copy(key, "XXXXX") // it is the caller's again
 	if err := <-first; !errors.Is(err, mainstem.ErrUnknownOutcome) {
 		t.Errorf("the first commit: %v, want an unknown outcome", err)

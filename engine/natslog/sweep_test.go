@@ -14,6 +14,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/natslog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
@@ -240,27 +241,38 @@ func TestEndedKeysAreForgotten(t *testing.T) {
 // A message that somebody deletes is damage: Get says so, and Check where.
 func TestMissingMessageIsDamage(t *testing.T) {
 	l := openTidy(t)
-	l.o.Timeout = 400 * time.Millisecond
-	log := open(t, l.url, l.o)
-	mustCommit(t, log, one("", "1"))
-	mustCommit(t, log, one("", "2"))
+	l.o.Timeout = 400 * time.Millisecond // so that damage is called so after half of it
+	log := openHasty(t, l.url, l.o)
+	commitAtLast(t, log, one("first", "1"))
+	commitAtLast(t, log, one("second", "2"))
 	if err := l.stream.DeleteMsg(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := log.Get(t.Context(), "s", []byte("k")); err != nil || string(got.Value) != "2" {
-		t.Fatalf("a record that is there: %s, %v", got.Value, err)
-	}
-	var last error
-	for _, err := range log.Read(t.Context(), "s", []byte("k"), mainstem.Versions{}) {
-		last = err
-	}
-	if !errors.Is(last, mainstem.ErrCorrupt) {
-		t.Fatalf("reading a record that is gone: %v, want Corrupt", last)
-	}
+	testkit.Succeeds(t, "a record that is there is read", func() error {
+		got, err := log.Get(t.Context(), "s", []byte("k"))
+		if err == nil && string(got.Value) != "2" {
+			t.Fatalf("a record that is there: %s", got.Value)
+		}
+		return err
+	})
+	testkit.Succeeds(t, "a record that is gone is damage", func() (last error) {
+		for _, err := range log.Read(t.Context(), "s", []byte("k"), mainstem.Versions{}) {
+			last = err
+		}
+		switch {
+		case errors.Is(last, mainstem.ErrCorrupt):
+			return nil
+		case last == nil:
+			t.Fatal("a record that is gone was read")
+		}
+		return last
+	})
 	var found []mainstem.Problem
-	if _, err := log.Check(t.Context(), func(p mainstem.Problem) { found = append(found, p) }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Succeeds(t, "the log is checked", func() error {
+		found = nil
+		_, err := log.Check(t.Context(), func(p mainstem.Problem) { found = append(found, p) })
+		return err
+	})
 	if len(found) != 1 || !strings.Contains(found[0].Where, `space s, key "k", version 1`) {
 		t.Fatalf("the check found %+v, want version 1 of key k", found)
 	}

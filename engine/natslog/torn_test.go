@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
@@ -41,7 +42,7 @@ func TestTornFrame(t *testing.T) {
 	parts := torn.encode(1, 1)
 	for i, p := range parts[:len(parts)-1] { // all but the last, without an atomic batch
 		msg := &nats.Msg{Subject: l.subject, Data: p.payload, Header: nats.Header{headerExpect: {strconv.Itoa(1 + i)}}}
-		reply, err := l.conn.RequestMsg(withFacts(msg, p), time.Second)
+		reply, err := l.conn.RequestMsg(withFacts(msg, p), testkit.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestTornFrame(t *testing.T) {
 			t.Fatal(v, err)
 		}
 	}
-	if err := l.awaitSeq(t.Context(), 3, time.Now().Add(10*time.Second)); err != nil {
+	if err := l.awaitSeq(t.Context(), 3, time.Now().Add(testkit.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := l.Get(t.Context(), "s", []byte("k")); err != nil || string(r.Value) != "1" {
@@ -64,7 +65,7 @@ func TestTornFrame(t *testing.T) {
 		t.Fatalf("after a torn frame the receipt is %+v, want position and version 2", r)
 	}
 	for what, log := range map[string]*Log{"before": l, "between": second} {
-		if err := log.awaitSeq(t.Context(), 4, time.Now().Add(10*time.Second)); err != nil {
+		if err := log.awaitSeq(t.Context(), 4, time.Now().Add(testkit.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := log.Get(t.Context(), "s", []byte("k")); err != nil || string(r.Value) != "2" {

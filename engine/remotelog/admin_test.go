@@ -139,7 +139,7 @@ func TestSnapshotIsHeldWhileItsClientLives(t *testing.T) {
 	if _, err := behind.Commit(t.Context(), put("", "k", "old")); err != nil {
 		t.Fatal(err)
 	}
-	url := serve(t, behind, &rpc.Options{SnapshotLease: 900 * time.Millisecond}).URL
+	url := serve(t, behind, &rpc.Options{SnapshotLease: 3 * time.Second}).URL
 	log := open(t, url, nil)
 	snapshot, err := log.Snapshot(t.Context())
 	if err != nil {

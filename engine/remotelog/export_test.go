@@ -8,15 +8,18 @@ import (
 // SetGrace changes how long Close waits for running calls.
 func (l *Log) SetGrace(d time.Duration) { l.grace = d }
 
-// ReadForAnswered leaves the turn of the session to nobody, reads for a call whose answer is
-// there, and returns whether the turn is nobody's again.
-func (l *Log) ReadForAnswered() bool {
+// ReadForAnswered reads for a call whose answer is there, in a turn that nobody has, and returns
+// whether the turn is nobody's again. It was tried unless the timer of the turn came in between.
+func (l *Log) ReadForAnswered() (free, tried bool) {
 	l.sessions.mu.Lock()
 	s := l.sessions.mu.current
 	l.sessions.mu.Unlock()
-	for s.turn.now.Load()%holders != ofNobody {
+	now := s.turn.now.Load()
+	if now%holders != ofNobody {
 		runtime.Gosched()
+		return false, false
 	}
 	s.readFor(&sessionCall{ended: true})
-	return s.turn.now.Load()%holders == ofNobody
+	after := s.turn.now.Load()
+	return after%holders == ofNobody, after/holders == now/holders+2 // to the caller and back
 }

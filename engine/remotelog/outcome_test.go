@@ -165,9 +165,8 @@ func TestCanceledBeforeAndAfterSending(t *testing.T) {
 			return ctx, context.Canceled
 		},
 		"deadline": func() (context.Context, error) {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			t.Cleanup(cancel)
-			go func() { <-behind.entered }()
+			ctx := late{t.Context(), make(chan struct{})}
+			go func() { <-behind.entered; close(ctx.passed) }()
 			return ctx, context.DeadlineExceeded
 		},
 	} {
@@ -179,6 +178,23 @@ func TestCanceledBeforeAndAfterSending(t *testing.T) {
 		}
 	}
 	close(behind.leave)
+}
+
+// late is a context whose deadline passes when the test says so.
+type late struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (c late) Done() <-chan struct{} { return c.passed }
+
+func (c late) Err() error {
+	select {
+	case <-c.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // gated is a log whose commits wait, and heed nothing meanwhile.

@@ -273,8 +273,8 @@ func TestChangesThatAreCutOff(t *testing.T) {
 	var engines sync.WaitGroup
 	for range 3 {
 		engines.Go(func() {
-			for !ended.Load() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(int(60*time.Millisecond))))
+			for life := 60 * time.Millisecond; !ended.Load(); life += life / 20 { // a slow machine needs longer ones
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(int(life))))
 				e, err := projection.Open(f.store, f.types, &projection.Options{Logger: discard, TTL: 300 * time.Millisecond})
 				err = errors.Join(err, e.Register(f.projection(1, 1), &projection.Async{Partitions: rand.IntN(4), MaxBatch: 1 + rand.IntN(20), Backoff: time.Millisecond}), e.Start(ctx))
 				if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/saga"
@@ -17,7 +16,7 @@ import (
 // called.
 func (s *shop) holdMessages() (o *saga.Options, release func()) {
 	s.t.Helper()
-	k, err := lease.Open(s.t.Context(), s.log, lease.Member{Name: "node", Start: 1}, &lease.Options{Bucket: "test/leases", TTL: 2 * time.Second})
+	k, err := lease.Open(s.t.Context(), s.log, lease.Member{Name: "node", Start: 1}, &lease.Options{Bucket: "test/leases"})
 	s.must(err)
 	s.t.Cleanup(func() { s.must(k.Close(context.Background())) })
 	l, err := k.Acquire(s.t.Context(), "saga/shop/fulfilment", "")
