@@ -173,7 +173,10 @@ func TestFollowerWakesAndEndsWhenCancelled(t *testing.T) {
 
 func TestDeadlineReachesAFollower(t *testing.T) {
 	c := dial(t, serve(t, nil))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	if err := c.Invoke(t.Context(), method("Head"), new(pb.HeadRequest), new(pb.HeadResponse)); err != nil { // connects
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	s := feed(ctx, t, c, &pb.FeedRequest{Follow: true})
 	for {

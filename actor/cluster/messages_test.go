@@ -339,7 +339,7 @@ func TestAtMostOnce(t *testing.T) {
 // Messages that were sent and not delivered when a node is lost are dead letters.
 func TestUndeliveredMessagesAreDeadLetters(t *testing.T) {
 	o := plain(t)
-	o.DownAfter = 300 * time.Millisecond
+	o.DownAfter = 2 * time.Second
 	b := join(t, "b", o)
 	p := newProxy(t, b.Addr())
 	a := join(t, "a", hidden(o))

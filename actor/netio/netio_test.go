@@ -21,6 +21,7 @@ import (
 	"github.com/mainstemdev/mainstem/actor"
 	"github.com/mainstemdev/mainstem/actor/actortest"
 	"github.com/mainstemdev/mainstem/actor/netio"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // childEnv makes the test program a child for the tests of Process.
@@ -390,9 +391,13 @@ func TestSocketsExchangeDatagrams(t *testing.T) {
 }
 
 func process(mode string, p *actortest.Probe[netio.Event]) *netio.Process {
+	grace := testkit.Patience
+	if mode == "stubborn" { // which waits for its end
+		grace = 50 * time.Millisecond
+	}
 	return &netio.Process{
 		Path: os.Args[0], Env: append(os.Environ(), childEnv+"="+mode), To: p.Ref(),
-		Framing: netio.Lines(), Grace: 50 * time.Millisecond,
+		Framing: netio.Lines(), Grace: grace,
 	}
 }
 

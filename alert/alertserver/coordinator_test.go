@@ -15,6 +15,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	coordinators "github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/internal/servertest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -22,6 +23,7 @@ func coordinatorConfig(listen string, servers ...string) *coordinator.Config {
 	c := &coordinator.Config{}
 	c.HTTP.Listen = listen
 	c.OMNIbus.Clusters = map[string][]string{"AGG1": servers}
+	c.OMNIbus.DialTimeout, c.OMNIbus.WaitTimeout, c.OMNIbus.QueryTimeout, c.OMNIbus.HealthTimeout = testkit.Patience, testkit.Patience, testkit.Patience, testkit.Patience
 	return c
 }
 
@@ -109,7 +111,7 @@ func TestCoordinatorStopsWhenItsRequestsHaveEnded(t *testing.T) {
 			_, _ = io.WriteString(w, `{"rowset":{"rows":[{"n":1}],"affectedRows":1}}`)
 		}))
 		c := coordinatorConfig("127.0.0.1:0", slow.Listener.Addr().String())
-		c.HTTP.ShutdownTimeout, c.OMNIbus.QueryTimeout = patience, time.Minute
+		c.HTTP.ShutdownTimeout = patience
 		p := startCoordinator(t, c, nil)
 		cl, err := coordinators.New(p.URL(), &coordinators.Options{User: "root", Password: "secret"})
 		if err != nil {
@@ -124,7 +126,11 @@ func TestCoordinatorStopsWhenItsRequestsHaveEnded(t *testing.T) {
 			results, err := cl.RawSQL(t.Context(), "select 1 as n from alerts.status")
 			running <- outcome{results, err}
 		}()
-		<-asked
+		select {
+		case <-asked:
+		case got := <-running:
+			t.Fatalf("answered without a question: %+v", got)
+		}
 		go func() { stopped <- p.Stop(context.Background()) }()
 		if name == "in time" {
 			for begin := time.Now(); ; {

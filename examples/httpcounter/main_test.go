@@ -126,7 +126,7 @@ func captureOutput(t testing.TB) (out io.Reader, restore func()) {
 
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); {
+	for deadline := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not come true")
 		}

@@ -298,7 +298,7 @@ func TestSilentPeerEndsConnection(t *testing.T) {
 		t.Errorf("the connection ended with %v", err)
 	}
 
-	a, b := pair(t, false, &session.Options{KeepAlive: 500 * time.Millisecond}, &session.Options{KeepAlive: 500 * time.Millisecond})
+	a, b := pair(t, false, &session.Options{KeepAlive: 3 * time.Second}, &session.Options{KeepAlive: 3 * time.Second})
 	for _, c := range []*session.Conn{a, b} {
 		go func() {
 			in := c.NewReader(nil)

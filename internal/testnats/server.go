@@ -15,7 +15,7 @@ import (
 
 // Patience is how long the package waits for a server or a cluster before it
 // fails the test.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // Options changes the servers. Nil means the defaults.
 type Options struct {

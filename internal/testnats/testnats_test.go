@@ -25,14 +25,15 @@ func connect(t *testing.T, url string) jetstream.JetStream {
 	return js
 }
 
-// publish retries until the message is acknowledged.
+// publish retries until the message is acknowledged. The stream keeps one of all tries: each subject
+// is published to once.
 func publish(t *testing.T, js jetstream.JetStream, subject string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testnats.Patience)
 	defer cancel()
 	for {
 		try, stop := context.WithTimeout(ctx, time.Second)
-		_, err := js.Publish(try, subject, nil)
+		_, err := js.Publish(try, subject, nil, jetstream.WithMsgID(subject))
 		stop()
 		if err == nil {
 			return

@@ -244,7 +244,7 @@ func TestFollowersLearnThatTheyAreServed(t *testing.T) {
 	commit(t, behind, "k", nil)
 	s := serve(t, behind, nil)
 	for method, request := range map[string]string{"Feed": `{"follow":true,"after":"1"}`, "Read": `{"space":"s","key":"eA==","follow":true}`} {
-		a := s.post(t, method, "application/connect+json", []byte(frame(0, request)), "Connect-Timeout-Ms", "50")
+		a := s.post(t, method, "application/connect+json", []byte(frame(0, request)), "Connect-Timeout-Ms", "1000") // which ends it
 		if len(a.body) < 5 || !bytes.HasPrefix(a.body[5:], []byte(`{"following":{"head":"1"`)) {
 			t.Errorf("%s begins with %q", method, a.body)
 		}

@@ -230,7 +230,7 @@ func TestWaitForMemoryEndsWithTheDeadline(t *testing.T) {
 	s := serve(t, largeValues(t), &rpc.Options{Memory: memory, MaxAnswers: 3 * large})
 	defer s.lazy(t, 3, "Feed", `{"follow":true}`)()
 	testkit.Eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting > 0 })
-	a := s.post(t, "Get", "application/json", []byte(`{"space":"s","key":"aw=="}`), "Connect-Timeout-Ms", "50")
+	a := s.post(t, "Get", "application/json", []byte(`{"space":"s","key":"aw=="}`), "Connect-Timeout-Ms", "1000")
 	if code := a.code(); code != "unavailable" && code != "deadline_exceeded" || !strings.Contains(string(a.body), "rpc answers") {
 		t.Errorf("%d %s", a.status, a.body)
 	}

@@ -69,7 +69,7 @@ func newFortress(t *testing.T, change func(*link.Options)) *fortress {
 	}
 	f.node = open(t, o, &f.at)
 	og := plain("good")
-	og.Resolve = at(f.node)
+	og.Resolve, og.KeepAlive = at(f.node), o.KeepAlive // a busy machine must not take the good one for silent
 	f.good = peer(t, open(t, og, &hears{}), "fortress")
 	return f
 }
@@ -261,7 +261,7 @@ func record(t *testing.T, target string) *recorder {
 			}
 			tape := r.tape()
 			pumps.Go(func() { _, _ = io.Copy(from, to); _ = from.Close() })
-			pumps.Go(func() { _, _ = io.Copy(io.MultiWriter(to, tape), from); _ = to.Close() })
+			pumps.Go(func() { _, _ = io.Copy(io.MultiWriter(tape, to), from); _ = to.Close() })
 		}
 	})
 	t.Cleanup(pumps.Wait) // after the nodes have been closed

@@ -113,7 +113,7 @@ func TestWhatIsNotAcknowledgedComesBack(t *testing.T) {
 	b := open(t, plain("b"), atB)
 	px := newProxy(t, b.Addr().String(), 1)
 	o := plain("a")
-	o.Connections, o.Resume = 1, 100*time.Millisecond
+	o.Connections, o.Resume = 1, time.Second
 	o.Resolve = func(context.Context, string) (string, error) { return px.addr(), nil }
 	a := open(t, o, &atA)
 	p := peer(t, a, "b")
@@ -488,7 +488,7 @@ func TestSessionsFollowEachOther(t *testing.T) {
 	b := open(t, plain("b"), &atB)
 	px := newProxy(t, b.Addr().String(), 1)
 	o := plain("a")
-	o.Resume = 30 * time.Millisecond
+	o.Connections, o.Resume = 1, 30*time.Millisecond // a further connection could come too late
 	o.Resolve = func(context.Context, string) (string, error) { return px.addr(), nil }
 	a := open(t, o, &atA)
 	const rounds = 8
@@ -572,6 +572,11 @@ func TestHandlerOutlivesItsConnection(t *testing.T) {
 		t.Error("a message is handled while the one before it is")
 	}
 	close(turn)
+	testkit.Eventually(t, "the last message", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Contains(got, 10)
+	})
 	testkit.Eventually(t, "all acknowledgements", func() bool { return p.Stats().Waiting < 100 })
 	mu.Lock()
 	defer mu.Unlock()

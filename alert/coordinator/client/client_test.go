@@ -18,6 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	"github.com/mainstemdev/mainstem/alert/omnirest/httpconn"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,6 +56,7 @@ func connect(t testing.TB, o *Options) *Client {
 	t.Helper()
 	config := &coordinator.Config{}
 	config.OMNIbus.Clusters = map[string][]string{"A": {"a"}, "B": {"b"}}
+	config.OMNIbus.DialTimeout, config.OMNIbus.WaitTimeout, config.OMNIbus.QueryTimeout = testkit.Patience, testkit.Patience, testkit.Patience
 	c, err := coordinator.Open(config, &coordinator.Options{Backends: map[string]coordinator.Backend{"a": backend{"A"}, "b": backend{"B"}}})
 	if err != nil {
 		t.Fatal(err)

@@ -11,10 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 // startPatience bounds how long a server takes to say that it is ready, and
@@ -92,13 +95,11 @@ func NewProcess(dir string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// FreeAddress returns an address of loopback where nobody listens right now.
+// FreeAddress returns an address of loopback where nobody listens right now, and that nobody else
+// gets from it until this process ends.
 func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+	port, err := testport.Free()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
 }
 
 // Start starts the server and returns when it says that it is ready.
