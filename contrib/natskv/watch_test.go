@@ -202,14 +202,14 @@ func put(t testing.TB, b *natskv.Bucket[string], key, value string) {
 	for limit := time.Second; ; limit *= 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		_, err := b.Put(ctx, key, value)
-		if err != nil { // it may be there all the same
-			var e kv.Entry[string]
-			if e, err = b.Get(ctx, key); err == nil && e.Value != value {
-				err = fmt.Errorf("%s holds %q", key, e.Value)
-			}
-		}
 		cancel()
 		if err == nil {
+			return
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), limit)
+		e, there := b.Get(ctx, key) // a try whose answer was lost was one all the same
+		cancel()
+		if there == nil && e.Value == value {
 			return
 		}
 		if limit > patience {
