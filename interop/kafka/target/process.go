@@ -11,13 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 // startPatience bounds how long a server takes to say that it is ready, and
@@ -95,11 +92,13 @@ func NewProcess(dir string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// FreeAddress returns an address of loopback where nobody listens right now, and that nobody else
-// gets from it until this process ends.
+// FreeAddress returns an address of loopback where nobody listens right now.
 func FreeAddress() (string, error) {
-	port, err := testport.Free()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
 }
 
 // Start starts the server and returns when it says that it is ready.
