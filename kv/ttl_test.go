@@ -170,6 +170,10 @@ func TestWatchWhileTheClockIsBehind(t *testing.T) {
 			case kv.OpSynced:
 				put(t, b, "k", "b", kv.TTL(time.Minute))
 				continue
+			case kv.OpExpire:
+				if len(ops) == 2 { // the log may sweep before the last put
+					continue
+				}
 			case kv.OpUpdate:
 				if e.Value == "b" {
 					clock.Advance(2 * time.Hour)
@@ -180,8 +184,7 @@ func TestWatchWhileTheClockIsBehind(t *testing.T) {
 				break
 			}
 		}
-		want, swept := []kv.Op{kv.OpCreate, kv.OpUpdate, kv.OpCreate}, []kv.Op{kv.OpCreate, kv.OpUpdate, kv.OpExpire}
-		if !slices.Equal(ops, want) && !slices.Equal(ops, swept) { // the log may sweep before the last put
+		if want := []kv.Op{kv.OpCreate, kv.OpUpdate, kv.OpCreate}; !slices.Equal(ops, want) {
 			t.Errorf("the watch saw %v, want %v", ops, want)
 		}
 	})

@@ -143,18 +143,16 @@ func (w *writer) ready() (job, bool) {
 // which are to blame.
 func (w *writer) write(jobs []job) {
 	err := w.insert(jobs)
-	if !refused(err) || len(jobs) == 1 { // else they are written again
-		w.count.waiting.Add(-int64(len(jobs)))
+	if half := len(jobs) / 2; half > 0 && refused(err) {
+		w.write(jobs[:half])
+		w.write(jobs[half:])
+		return
 	}
+	w.count.waiting.Add(-int64(len(jobs)))
 	switch {
 	case err == nil:
 		w.count.written.Add(int64(len(jobs)))
 		w.count.batches.Add(1)
-	case refused(err) && len(jobs) > 1:
-		half := len(jobs) / 2
-		w.write(jobs[:half])
-		w.write(jobs[half:])
-		return
 	case refused(err):
 		w.count.rejected.Add(1)
 		w.say("an alert was refused and is left out", err)

@@ -14,7 +14,6 @@ import (
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	"github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
-	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 // objectServer is a process that serves alert tables, and can be killed and started again.
@@ -28,11 +27,7 @@ type objectServer struct {
 
 func newObjectServer(t *testing.T, name, dir string) *objectServer {
 	t.Helper()
-	port, err := testport.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &objectServer{t: t, name: name, dir: dir, address: fmt.Sprintf("127.0.0.1:%d", port)}
+	s := &objectServer{t: t, name: name, dir: dir, address: freeAddress(t)}
 	s.start()
 	t.Cleanup(func() { s.kill() })
 	return s

@@ -150,7 +150,14 @@ func TestTimeToLive(t *testing.T) {
 	if m := stored(t, srv.URL(), "$KV.b.later"); m.Header.Get("Nats-TTL") != "3600s" || m.Header.Get("Nats-Marker-Reason") != "" {
 		t.Errorf("headers %v", m.Header)
 	}
-	must[kv.Revision](t)(b.Put(ctx, "goes", "2", natskv.TTL(300*time.Millisecond)))
+	testkit.Eventually(t, "a value is read before it expires", func() bool {
+		must[kv.Revision](t)(b.Put(ctx, "goes", "2", natskv.TTL(300*time.Millisecond)))
+		e, err := b.Get(ctx, "goes")
+		if d := e.Expires.Sub(e.Modified); err == nil && d != time.Second {
+			t.Errorf("lives for %v; want a second", d)
+		}
+		return err == nil
+	})
 	testkit.Eventually(t, "the value expires in cache and list", func() bool {
 		_, err := b.Get(ctx, "goes")
 		return errors.Is(err, errNotFound) && len(keysOf(t, b, nil)) == 2

@@ -179,14 +179,15 @@ func (s *state) read(spaceName string, name []byte, v mainstem.Versions, now mom
 	if v.To > 0 {
 		end = max(first, sort.Search(end, func(i int) bool { return k.records[i].First() > v.To }))
 	}
+	asked := k.records[first:end]
 	var out []mainstem.Record
-	for i := range k.records[first:end] {
+	for i := range asked {
 		if v.Limit > 0 && len(out) == v.Limit {
 			break
 		}
-		r := &k.records[first+i]
+		r := &asked[i]
 		if v.Reverse {
-			r = &k.records[end-1-i]
+			r = &asked[len(asked)-1-i]
 		}
 		if !sp.hidden(r, now) {
 			out = append(out, now.shown(r))
