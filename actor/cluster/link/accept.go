@@ -95,13 +95,18 @@ func (e *Endpoint) shakeHands(raw net.Conn) error {
 	return e.joined(h, hello, proof.Terms)
 }
 
-// joined makes a connection carry a stream of an existing session.
+// joined makes a connection carry a stream of an existing session. If there is no such session, the
+// dialer is told whether that is because the endpoint is being closed.
 func (e *Endpoint) joined(h *shake, hello frame.Hello, t frame.Terms) error {
 	e.mu.Lock()
-	p := e.knows(hello.Name).session
+	p, closing := e.knows(hello.Name).session, e.closing
 	e.mu.Unlock()
 	if p == nil || p.id != t.Session || p.start != hello.Start || p.hasEnded() || int(t.Stream) >= len(p.streams) {
-		if err := h.welcome(frame.Unknown, frame.Terms{}); err != nil {
+		v := frame.Unknown
+		if closing {
+			v = frame.Closing
+		}
+		if err := h.welcome(v, frame.Terms{}); err != nil {
 			return err
 		}
 		return fmt.Errorf("%s wants to join a session that is over", hello.Name)

@@ -347,6 +347,9 @@ func (p *Peer) rejoin(s *stream, failures int) bool {
 	c, w, err := h.call(p.name, p.e.terms(p, s))
 	switch {
 	case err != nil:
+	case w.Admission == frame.Closing && c.Start == p.start:
+		p.end(ErrLeft)
+		err = ErrLeft
 	case w.Admission != frame.Joined || w.Session != p.id || c.Start != p.start:
 		p.end(fmt.Errorf("%w: %s", ErrRestarted, w.Admission))
 		err = ErrRestarted

@@ -35,6 +35,18 @@ func (e *Endpoint) PipeForTest(to *Endpoint) {
 	}
 }
 
+// DialForTest has e dial by a function instead of TCP. It must be called before e is used.
+func (e *Endpoint) DialForTest(dial func(context.Context) (net.Conn, error)) {
+	e.dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+}
+
+// WelcomeForTest accepts a connection even if e is being closed, as if it had come before that. It
+// must be called while a method of e's handler runs.
+func (e *Endpoint) WelcomeForTest(c net.Conn) {
+	e.running.Add(1)
+	go e.welcome(c)
+}
+
 // ExpireForTest has the timers of a session's streams fire late, when they have been stopped.
 func (p *Peer) ExpireForTest() {
 	for _, s := range p.streams {
