@@ -77,7 +77,7 @@ func (s *session) onResponse(body []byte) error {
 }
 
 // onRequest serves a request in a goroutine of its own, since that may take long. At maxRequests it
-// waits for another one to be done.
+// waits for another one to be done. Subscriptions are begun and ended in the order of the requests.
 func (s *session) onRequest(body []byte) error {
 	q, err := frames.ParseRequest(body)
 	if err != nil {
@@ -89,6 +89,17 @@ func (s *session) onRequest(body []byte) error {
 		return err
 	}
 	q.Data = nil // its bytes are valid until onRequest returns
+	switch q.Op {
+	case frames.OpUnsubscribe:
+		s.unsubscribe(q.Number)
+		s.respond(q, nil, nil)
+		return nil
+	case frames.OpSubscribe:
+		if err := s.reserve(q); err != nil {
+			s.respond(q, nil, err)
+			return nil
+		}
+	}
 	select {
 	case s.limit <- struct{}{}:
 	case <-s.life.Done():
@@ -150,9 +161,6 @@ func (s *session) serve(ctx context.Context, q frames.Request, v any) ([]uint64,
 		return nil, c.offers.app(ctx, s.name, q)
 	case frames.OpSubscribe:
 		return s.subscribe(q)
-	case frames.OpUnsubscribe:
-		s.unsubscribe(q.Number)
-		return nil, nil
 	case frames.OpPublish:
 		return nil, c.in.Publish(ctx, q.Name, v)
 	case frames.OpMembers:

@@ -1,12 +1,14 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
@@ -101,6 +103,34 @@ func TestEventsCrossNodes(t *testing.T) {
 	if err := cluster.EventAt[Ping](a.Cluster, "b", "news").Subscribe(t.Context(), ping); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("Subscribe to other values: %v, want Invalid", err)
 	}
+}
+
+// TestSubscriptionsGivenUp gives up subscriptions while the other node is told of them. None stays.
+func TestSubscriptionsGivenUp(t *testing.T) {
+	a, b := two(t, nil)
+	news, err := actor.NewEvent[Note](b.node, "news", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := collecting(t, a)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			far := cluster.EventAt[Note](a.Cluster, "b", "news")
+			for i := range 500 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%50)*4*time.Microsecond)
+				if err := far.Subscribe(ctx, r); err == nil {
+					far.Unsubscribe(r)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if err := cluster.EventAt[Note](a.Cluster, "b", "news").Subscribe(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "one subscription to be left", func() bool { return news.Len() == 1 })
 }
 
 func TestEventsEndWithTheirOwnerAndNode(t *testing.T) {

@@ -57,41 +57,41 @@ func (s *session) onEventEnd(body []byte) error {
 	return nil
 }
 
-// subscribe subscribes the peer to an event of this node, and returns the number of values that the
-// event replays to new subscribers.
+// reserve takes the number of a subscription of the peer. It runs in the order of the requests, so
+// that a request to end the subscription finds it, even if subscribe has not begun.
+func (s *session) reserve(q frames.Request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.taps[q.Number]; taken || s.ended {
+		return mainstem.Errorf(mainstem.KindExists, "subscribe to "+q.Name, "number %d is in use", q.Number)
+	}
+	s.taps[q.Number] = func() {}
+	return nil
+}
+
+// subscribe subscribes the peer to an event of this node, under the number that reserve took, and
+// returns the number of values that the event replays to new subscribers.
 func (s *session) subscribe(q frames.Request) ([]uint64, error) {
 	c := s.cluster
+	kept := 0
 	values, err := c.in.EventType(q.Name)
 	if err == nil {
 		err = c.takes(q.Messages, values, q.Name)
 	}
-	if err != nil {
-		return nil, err
+	var cancel func()
+	if err == nil {
+		cancel, err = c.in.Subscribe(q.Name, actor.Tap{
+			Ready: func(keep int) { kept = keep },
+			Value: func(ctx context.Context, v any) error {
+				err := s.sendEvent(ctx, q.Number, v)
+				if err != nil {
+					s.endTap(q.Number, err)
+				}
+				return err
+			},
+			Ended: func(reason error) { s.endTap(q.Number, reason) },
+		})
 	}
-	s.mu.Lock()
-	_, taken := s.taps[q.Number]
-	if taken || s.ended {
-		s.mu.Unlock()
-		return nil, mainstem.Errorf(mainstem.KindExists, "subscribe to "+q.Name, "number %d is in use", q.Number)
-	}
-	s.taps[q.Number] = func() {}
-	s.mu.Unlock()
-	kept := 0
-	cancel, err := c.in.Subscribe(q.Name, actor.Tap{
-		Ready: func(keep int) { kept = keep },
-		Value: func(ctx context.Context, v any) error {
-			err := s.sendEvent(ctx, q.Number, v)
-			if err != nil && remove(s, &s.taps, q.Number) != nil {
-				s.notice(frames.KindEventEnd, q.Number, q.Number, err)
-			}
-			return err
-		},
-		Ended: func(reason error) {
-			if remove(s, &s.taps, q.Number) != nil {
-				s.notice(frames.KindEventEnd, q.Number, q.Number, reason)
-			}
-		},
-	})
 	if err != nil {
 		remove(s, &s.taps, q.Number)
 		return nil, err
@@ -100,9 +100,17 @@ func (s *session) subscribe(q frames.Request) ([]uint64, error) {
 	return []uint64{uint64(kept)}, nil
 }
 
-func (s *session) unsubscribe(id uint64) {
-	if cancel := remove(s, &s.taps, id); cancel != nil {
-		cancel()
+// endTap tells the peer that its subscription has ended, unless it has ended it itself.
+func (s *session) endTap(number uint64, reason error) {
+	if remove(s, &s.taps, number) != nil {
+		s.notice(frames.KindEventEnd, number, number, reason)
+	}
+}
+
+// unsubscribe ends a subscription of the peer. It does not wait for values that are being sent.
+func (s *session) unsubscribe(number uint64) {
+	if cancel := remove(s, &s.taps, number); cancel != nil {
+		s.cluster.work.Go(cancel)
 	}
 }
 
