@@ -256,8 +256,13 @@ func TestUnreachableFailsFast(t *testing.T) {
 
 // TestAdvertisedAddress: a node that was connected can be dialed without Resolve.
 func TestAdvertisedAddress(t *testing.T) {
+	port, err := testport.Free() // not one that another listener may be given when a has closed
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := open(t, plain("b"), &hears{})
 	o := plain("a")
+	o.Listen = fmt.Sprint("127.0.0.1:", port)
 	o.Resolve = at(b)
 	a := open(t, o, &hears{})
 	first := peer(t, a, "b")
@@ -270,7 +275,6 @@ func TestAdvertisedAddress(t *testing.T) {
 	}
 	<-first.Done()
 	testkit.Eventually(t, "the end", func() bool { return len(b.Peers()) == 0 })
-	o.Listen = a.Addr().String()
 	o.Resolve = nil
 	open(t, o, &hears{})
 	testkit.Eventually(t, "a session made by b", func() bool { _, err := b.Peer(within(t), "a"); return err == nil })
