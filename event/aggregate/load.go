@@ -49,8 +49,11 @@ func (s *streams) load(ctx context.Context, id string, p Point, st state) (at, e
 	upTo := p.version
 	if p.position != 0 || !p.time.IsZero() {
 		last, err := s.store.Load(ctx, stream, &event.LoadOptions{UpTo: p.position, Until: p.time, Backward: true, Limit: 1})
-		if err != nil || len(last) == 0 {
+		if err != nil {
 			return at{}, err
+		}
+		if len(last) == 0 {
+			return at{}, s.noneAtPoint(ctx, stream)
 		}
 		upTo = last[0].Version
 	}
@@ -59,13 +62,32 @@ func (s *streams) load(ctx context.Context, id string, p Point, st state) (at, e
 		return at{}, err
 	}
 	if got.Gap {
-		gap := &GapError{Stream: stream}
-		if len(got.Events) > 0 {
-			gap.First = got.Events[0].Version
-		}
-		return at{}, gap
+		return at{}, s.gap(ctx, stream)
 	}
 	return s.replay(stream, &got, st)
+}
+
+// noneAtPoint returns nil if a stream without stored events at a point had none then, and a
+// [*GapError] if its first events were removed.
+func (s *streams) noneAtPoint(ctx context.Context, stream string) error {
+	first, err := s.store.LoadState(ctx, stream, &event.StateOptions{UpTo: 1, NoSnapshot: true})
+	if err != nil || !first.Gap {
+		return err
+	}
+	return s.gap(ctx, stream)
+}
+
+// gap returns the GapError of a stream.
+func (s *streams) gap(ctx context.Context, stream string) error {
+	gap := &GapError{Stream: stream}
+	first, err := s.store.Load(ctx, stream, &event.LoadOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(first) > 0 {
+		gap.First = first[0].Version
+	}
+	return gap
 }
 
 // replay feeds a snapshot and the events after it to st. Events are upcast and decoded on the way.

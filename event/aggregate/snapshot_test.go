@@ -129,6 +129,40 @@ func testLoadAt(t *testing.T, f *fixture) {
 	}
 }
 
+// TestLoadAtOfATruncatedStream asks for states whose events were removed.
+func TestLoadAtOfATruncatedStream(t *testing.T) { onEach(t, testLoadAtOfATruncatedStream) }
+
+func testLoadAtOfATruncatedStream(t *testing.T, f *fixture) {
+	r, d := f.accounts(t, nil), f.deciders(t, nil)
+	other, err := r.UpdateOrNew(t.Context(), "other", deposit(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done [4]event.Appended
+	for i := range done {
+		if done[i], err = r.UpdateOrNew(t.Context(), "1", deposit(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, v, err := d.LoadAt(t.Context(), "1", aggregate.AtPosition(other.LastPosition)); err != nil || v != 0 || a.Balance != 0 {
+		t.Errorf("before the first event: %+v at version %d, %v", a, v, err)
+	}
+	if err := f.store.Truncate(t.Context(), "account-1", 3); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]aggregate.Point{
+		"version": aggregate.AtVersion(1), "position": aggregate.AtPosition(done[0].LastPosition), "time": aggregate.AtTime(done[0].Time),
+	} {
+		var gap *aggregate.GapError
+		if _, err := r.LoadAt(t.Context(), "1", p); !errors.As(err, &gap) || gap.First != 3 {
+			t.Errorf("%s, aggregate: %v", name, err)
+		}
+		if _, _, err := d.LoadAt(t.Context(), "1", p); !errors.As(err, &gap) || gap.First != 3 {
+			t.Errorf("%s, decider: %v", name, err)
+		}
+	}
+}
+
 // private, nested and open lose state when a codec encodes them.
 type (
 	private struct {
