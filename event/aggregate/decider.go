@@ -122,9 +122,12 @@ func (r *Deciders[S, C, E]) Handle(ctx context.Context, id string, cmd C) (event
 
 // HandleTo is [Deciders.Handle] as part of b: it loads, decides once, and appends the events on
 // condition that the stream is still at the version that was loaded. If there are none it adds that
-// condition alone. An error of the load or of Decide leaves b as it was. Any other error also fails
-// b: Commit returns it too.
+// condition alone. A batch takes one decision for each aggregate; a second is Invalid. An error of
+// the load or of Decide leaves b as it was. Any other error also fails b: Commit returns it too.
 func (r *Deciders[S, C, E]) HandleTo(ctx context.Context, b *mainstem.Batch, id string, cmd C) error {
+	if err := r.decideIn(b, id); err != nil {
+		return err
+	}
 	d, err := r.load(ctx, id, Point{})
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ func testDecider(t *testing.T, f *fixture) {
 	if _, err := f.log.Commit(ctx, b); !errors.Is(err, mainstem.ErrConflict) {
 		t.Fatalf("one decision was committed twice: %v", err)
 	}
+	if err := d.HandleTo(ctx, b, "1", 0); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Fatalf("a second decision in one batch: %v", err)
+	}
 	b.Reset()
 	if err := d.HandleTo(ctx, b, "1", 0); err != nil || len(b.Conditions()) == 0 {
 		t.Fatalf("a decision without events demands nothing: %v", err)

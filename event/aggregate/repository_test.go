@@ -262,6 +262,16 @@ func testIntoABatch(t *testing.T, f *fixture) {
 	if _, err := r.UpdateOrNewTo(t.Context(), twice, "5", deposit(1)); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("a second decision in one batch: %v", err)
 	}
+	again := mainstem.NewBatch()
+	if _, err := r.UpdateOrNewTo(t.Context(), again, "5", deposit(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.UpdateOrNewTo(t.Context(), again, "5", func(*Account) error { return nil }); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("a second decision, for nothing, on the state before the first: %v", err)
+	}
+	if _, err := f.log.Commit(t.Context(), again); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("a batch with two decisions: %v", err)
+	}
 	bad := mainstem.NewBatch()
 	wrong := r.New("4")
 	if err := wrong.Deposit(1); err != nil {

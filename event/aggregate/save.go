@@ -32,8 +32,8 @@ func (s *streams) addTo(ctx context.Context, b *mainstem.Batch, c *change) (snap
 	if err != nil {
 		return 0, err
 	}
-	if s.appends(b, stream) {
-		return 0, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "stream %.64q: the batch appends to it already: a second decision would not see the events of the first", stream)
+	if err := s.undecided(b, stream); err != nil {
+		return 0, err
 	}
 	events := make([]event.Event, len(c.events))
 	for i, v := range c.events {
@@ -60,15 +60,24 @@ func (s *streams) addTo(ctx context.Context, b *mainstem.Batch, c *change) (snap
 	return last, nil
 }
 
-// appends reports whether b appends to stream.
-func (s *streams) appends(b *mainstem.Batch, stream string) bool {
+// undecided returns an error if b appends to stream.
+func (s *streams) undecided(b *mainstem.Batch, stream string) error {
 	writes := b.Writes()
 	for i := range writes {
 		if w := &writes[i]; w.Op == mainstem.OpPut && w.Space == s.store.Space() && string(w.Key) == stream {
-			return true
+			return mainstem.Refusef(mainstem.KindInvalid, "aggregate", "stream %.64q: the batch appends to it already: a second decision would not see the events of the first", stream)
 		}
 	}
-	return false
+	return nil
+}
+
+// decideIn fails b, with the error that it returns, if b has a decision for the aggregate already.
+func (s *streams) decideIn(b *mainstem.Batch, id string) error {
+	err := s.undecided(b, s.stream(id))
+	if err != nil {
+		b.Fail(err)
+	}
+	return err
 }
 
 // commit writes c in a batch of its own. With inline projections it builds a new batch after a
