@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 
@@ -286,6 +287,25 @@ func testIntoABatch(t *testing.T, f *fixture) {
 	}
 	if _, err := f.log.Commit(t.Context(), bad); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("events of types that are not registered: %v", err)
+	}
+}
+
+// TestMetadataOfAnotherEvent saves events with the metadata of one that has another schema version.
+// Only the type of an event decides which version it has.
+func TestMetadataOfAnotherEvent(t *testing.T) {
+	f := newFixture(t)
+	r := f.accounts(t, nil)
+	other := event.Metadata{UserID: "ann", Custom: map[string]string{event.SchemaName: "9", "k": "v"}}
+	if _, err := r.UpdateOrNew(event.WithMetadata(t.Context(), other), "1", deposit(5)); err != nil {
+		t.Fatal(err)
+	}
+	withBalance(t, r, "1", 1, 5)
+	evs, err := f.store.Load(t.Context(), "account-1", nil)
+	if err != nil || len(evs) != 1 || evs[0].Metadata.UserID != "ann" || !maps.Equal(evs[0].Metadata.Custom, map[string]string{"k": "v"}) {
+		t.Errorf("saved %+v, %v", evs, err)
+	}
+	if len(other.Custom) != 2 {
+		t.Errorf("the metadata of the context was changed: %v", other.Custom)
 	}
 }
 

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"context"
+	"maps"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -35,13 +36,14 @@ func (s *streams) addTo(ctx context.Context, b *mainstem.Batch, c *change) (snap
 	if err := s.undecided(b, stream); err != nil {
 		return 0, err
 	}
+	metadata := unstamped(c.metadata)
 	events := make([]event.Event, len(c.events))
 	for i, v := range c.events {
 		if events[i], err = s.types.Encode(v); err != nil {
 			return 0, err
 		}
 		events[i].ID = event.NewID()
-		events[i].Metadata = events[i].Metadata.Or(c.metadata)
+		events[i].Metadata = events[i].Metadata.Or(metadata)
 	}
 	if s.opts.Inline == nil {
 		s.store.AppendTo(b, stream, event.AtVersion(c.at.version), events)
@@ -78,6 +80,15 @@ func (s *streams) decideIn(b *mainstem.Batch, id string) error {
 		b.Fail(err)
 	}
 	return err
+}
+
+// unstamped returns m without the schema version of an event from which a caller may have taken m.
+func unstamped(m event.Metadata) event.Metadata {
+	if _, stamped := m.Custom[event.SchemaName]; stamped {
+		m.Custom = maps.Clone(m.Custom)
+		delete(m.Custom, event.SchemaName)
+	}
+	return m
 }
 
 // commit writes c in a batch of its own. With inline projections it builds a new batch after a
