@@ -90,7 +90,7 @@
 //
 // # Limits
 //
-// [MaxTables], [MaxColumns], [MaxPatterns], those of package osql, and memory: about
+// [MaxTables], [MaxColumns], [MaxPattern], [MaxPatterns], those of package osql, and memory: about
 // 0.7 KB for a row of alerts.status.
 //
 // # Testing

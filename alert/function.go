@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/mainstemdev/mainstem/internal/regex"
 )
 
 // register gives SQLite the functions that translated statements call. They are
@@ -50,6 +52,7 @@ func textOf(x driver.Value) string {
 var patterns struct {
 	sync.RWMutex
 	compiled map[string]pattern
+	size     int // of all, see maxPatternSizes
 }
 
 type pattern struct {
@@ -57,9 +60,17 @@ type pattern struct {
 	err error
 }
 
-// MaxPatterns bounds the memory for compiled patterns; when it is reached, they
-// are forgotten.
+// MaxPatterns bounds the number of compiled patterns that are kept; when it is reached, they are
+// forgotten.
 const MaxPatterns = 1000
+
+// MaxPattern is the greatest length of a pattern of LIKE in bytes, and the greatest number of its
+// parts when its repetitions are written out, of about 40 bytes each.
+const MaxPattern = 8 << 10
+
+// maxPatternSizes bounds the sum of the sizes of all patterns that are kept: their parts, and their
+// texts in units of 40 bytes.
+const maxPatternSizes = 64 * MaxPattern
 
 func compile(p string) (*regexp.Regexp, error) {
 	patterns.RLock()
@@ -68,13 +79,19 @@ func compile(p string) (*regexp.Regexp, error) {
 	if ok {
 		return c.Regexp, c.err
 	}
-	c.Regexp, c.err = regexp.Compile(p)
+	if len(p) > MaxPattern {
+		return nil, fmt.Errorf("it has %d bytes: the limit is %d", len(p), MaxPattern)
+	}
+	var size int
+	c.Regexp, size, c.err = regex.Compile(p, MaxPattern)
+	size += len(p) / 40
 	patterns.Lock()
 	defer patterns.Unlock()
-	if len(patterns.compiled) >= MaxPatterns || patterns.compiled == nil {
-		patterns.compiled = map[string]pattern{}
+	if len(patterns.compiled) >= MaxPatterns || patterns.size+size > maxPatternSizes || patterns.compiled == nil {
+		patterns.compiled, patterns.size = map[string]pattern{}, 0
 	}
 	patterns.compiled[p] = c
+	patterns.size += size
 	return c.Regexp, c.err
 }
 

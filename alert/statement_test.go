@@ -141,6 +141,34 @@ func TestTextsAreNoNumbers(t *testing.T) {
 	want(t, s, "[[Critical]]", "select Conversion from alerts.conversions where Value = '5'")
 }
 
+// TestLargePatterns: a pattern that would take much memory is refused, and those that are kept take
+// a bounded amount.
+func TestLargePatterns(t *testing.T) {
+	s := open(t, testengines.Memory(t), Options{})
+	exec(t, s, "insert into alerts.status (Identifier, Serial, Node) values ('a', 1, 'abc')")
+	for text, wanted := range map[string]string{
+		"." + strings.Repeat("a", MaxPattern):   "it has 8193 bytes: the limit is 8192",
+		strings.Repeat(".{1000}", 100):          "the limit is 8192",
+		"a(" + strings.Repeat("b", 20) + ".*)(": "missing closing )",
+	} {
+		for range 2 { // a refusal may be kept too
+			if r, err := s.Exec(t.Context(), "select * from alerts.status where Node like ?", text); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), wanted) {
+				t.Errorf("%.20s: %+v, %v; want %s", text, r, err, wanted)
+			}
+		}
+	}
+	long := strings.Repeat("x?", MaxPattern/4)
+	for i := range 2 * maxPatternSizes / MaxPattern {
+		want(t, s, "[[1]]", fmt.Sprintf("select count(*) from alerts.status where Node like 'b%s[%d]?'", long, i))
+		patterns.RLock()
+		n, size := len(patterns.compiled), patterns.size
+		patterns.RUnlock()
+		if n == 0 || size > maxPatternSizes {
+			t.Fatalf("%d patterns of size %d are kept: the limit is %d", n, size, maxPatternSizes)
+		}
+	}
+}
+
 // TestColumnInParentheses: distinct(Severity) is no function.
 func TestColumnInParentheses(t *testing.T) {
 	s := open(t, testengines.Memory(t), Options{})

@@ -143,7 +143,7 @@ var Layers = []Layer{
 	{
 		Name:    "the alert view",
 		Dirs:    []string{"alert"},
-		May:     []string{".", "codec", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/wake"},
+		May:     []string{".", "codec", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/regex", "internal/wake"},
 		Libs:    []string{"modernc.org/sqlite", "github.com/alecthomas/participle/v2"},
 		Because: "a view works on any engine and beside any other view, so it knows the contract only; SQLite answers queries",
 	},
@@ -411,6 +411,11 @@ var Layers = []Layer{
 		Name:    "hiding credentials",
 		Dirs:    []string{"internal/redact"},
 		Because: "whatever prints an address uses it, engines and commands alike, so this one can import none",
+	},
+	{
+		Name:    "regular expressions of clients",
+		Dirs:    []string{"internal/regex"},
+		Because: "whatever compiles what a client sends uses it, so it can import none of them",
 	},
 	{
 		Name:    "the memory budget",
