@@ -107,6 +107,10 @@ func TestTextsAreNoNumbers(t *testing.T) {
 		"select * from alerts.status where Severity not in ('Critical')":                                      critical,
 		"select * from alerts.status where Severity = any ('Critical', '5')":                                  critical,
 		"select * from alerts.status where Severity between 1 and 'Critical'":                                 critical,
+		"select * from alerts.status where 'Critical' in (Severity, Type)":                                    critical,
+		"delete from alerts.status where 'x' not in (Severity)":                                               "\"x\" is no number, and the column Severity",
+		"select * from alerts.status where 'Critical' between Severity and 9":                                 critical,
+		"select * from alerts.status where 'x' between 1 and 9":                                               "\"x\" is no number",
 		"select case Severity when 'Critical' then 1 else 0 end from alerts.status":                           critical,
 		"select dist(Severity, 'Critical') from alerts.status":                                                critical,
 		"select Node, max(Severity) as m from alerts.status group by Node having m = 'high'":                  "\"high\" is no number, where one of type integer is wanted",
@@ -133,6 +137,8 @@ func TestTextsAreNoNumbers(t *testing.T) {
 	}
 	for _, condition := range []string{
 		"Severity = '5'", "Severity = ' 5.0 '", "'5' = Severity + 0", "Severity + 0 in ('5')", "Severity in ('4', '5')", "Severity between '1' and '9'",
+		"'5' in (Type, Severity)", "'5' in (Node)", "'5.0' in (4, 5)", "'5' in (4, '5')", "'6' not in (Severity, Type)", "'5' in (Severity + 0, '7')",
+		"'5' between 1 and 9", "'5' between Type and Severity", "'05' between Severity and 5", "not ('5' between Severity + 1 and '9')",
 		"Node = 5", "Node = '5'", "Severity > '-1e3'", "Severity like '5'", "Node <> 'Critical'", "Severity = to_int(Node)",
 	} {
 		want(t, s, "[[1]]", "select count(*) from alerts.status where "+condition)

@@ -178,15 +178,34 @@ func (t *translator) in(left value, s *set, sc *scope) (string, error) {
 		}
 		return left.sql + " IN (" + sub + ")", nil
 	}
-	var parts []string
-	for _, e := range s.List {
-		x, err := t.expr(e, sc)
-		if err != nil {
+	list := make([]value, len(s.List))
+	for i, e := range s.List {
+		var err error
+		if list[i], err = t.expr(e, sc); err != nil {
 			return "", err
 		}
-		parts = append(parts, t.against(x, left).sql)
+	}
+	left = t.among(left, list)
+	parts := make([]string, len(list))
+	for i, x := range list {
+		parts[i] = t.against(x, left).sql
 	}
 	return left.sql + " IN (" + strings.Join(parts, ", ") + ")", nil
+}
+
+// among returns left as it is looked for in a list. A column of a list does not convert a text, so
+// a literal that is looked for among numbers is converted here.
+func (t *translator) among(left value, list []value) value {
+	if left.literal == nil || !left.typ.Text() {
+		return left
+	}
+	for _, x := range list {
+		if !x.typ.Text() {
+			t.query.Checks = append(t.query.Checks, Check{Slot: left.literal.Index, Column: x.of, Type: x.typ})
+			return value{sql: "CAST(" + left.sql + " AS NUMERIC)", typ: x.typ}
+		}
+	}
+	return left
 }
 
 func (t *translator) between(left value, b *between, sc *scope) (string, error) {
@@ -195,7 +214,11 @@ func (t *translator) between(left value, b *between, sc *scope) (string, error) 
 		return "", err
 	}
 	high, err := t.sum(b.High, sc)
-	return left.sql + " BETWEEN " + t.against(low, left).sql + " AND " + t.against(high, left).sql, err
+	if err != nil {
+		return "", err
+	}
+	left = t.among(left, []value{low, high})
+	return left.sql + " BETWEEN " + t.against(low, left).sql + " AND " + t.against(high, left).sql, nil
 }
 
 // sum translates + and -; + between texts, or a text and anything, joins them.
