@@ -272,34 +272,26 @@ func (u *unit) refuse(ctx context.Context, id string, m numbered, cause error) e
 }
 
 // again handles an event or a timeout again, for Retry. If the saga is neither started nor running,
-// it only removes the message.
+// it only removes the message. It returns errTaken if the message is gone.
 func (u *unit) again(ctx context.Context, id string, m numbered) error {
-	for tries := 1; ; tries++ {
-		err := u.change(ctx, func(w *work) error {
-			in, err := w.load(ctx, id)
-			if err != nil {
-				return err
-			}
-			in.gone, in.changed = append(in.gone, m.n), true
-			if !in.row.Status.live() {
-				return nil
-			}
-			t, err := u.taskOf(ctx, in, m.message)
-			if err != nil {
-				return err
-			}
-			return in.handle(ctx, t, time.Now())
-		})
-		if err == nil || !errors.Is(err, mainstem.ErrConflict) {
-			return err
-		}
+	return u.changeAgain(ctx, func(w *work) error {
 		if err := u.there(ctx, id, m.n); err != nil {
 			return err
 		}
-		if !afterConflict.Wait(ctx, tries) {
+		in, err := w.load(ctx, id)
+		if err != nil {
 			return err
 		}
-	}
+		in.gone, in.changed = append(in.gone, m.n), true
+		if !in.row.Status.live() {
+			return nil
+		}
+		t, err := u.taskOf(ctx, in, m.message)
+		if err != nil {
+			return err
+		}
+		return in.handle(ctx, t, time.Now())
+	})
 }
 
 // taskOf returns the task of handling again the event or timeout of a message. An event that is

@@ -133,27 +133,24 @@ func (u *unit) timeout(ctx context.Context, key string, cause error) error {
 	if err != nil {
 		return err
 	}
-	for tries := 1; ; tries++ {
-		handled := false
-		err := u.change(ctx, func(w *work) error {
-			in, err := w.load(ctx, id)
-			if err != nil {
-				return err
-			}
-			if at, is := in.row.Timeouts[name]; !is || !storedDue(at).Equal(due) {
-				u.timers.DeleteTo(w.b, key) // it was handled, cancelled or replaced meanwhile
-				return nil
-			}
-			handled = true
-			return u.handleTimeout(ctx, in, name, cause)
-		})
-		if err == nil && handled {
-			u.count(func(s *Stats) { s.Timeouts++ })
-		}
-		if err == nil || !errors.Is(err, mainstem.ErrConflict) || !afterConflict.Wait(ctx, tries) {
+	handled := false
+	err = u.changeAgain(ctx, func(w *work) error {
+		handled = false
+		in, err := w.load(ctx, id)
+		if err != nil {
 			return err
 		}
+		if at, is := in.row.Timeouts[name]; !is || !storedDue(at).Equal(due) {
+			u.timers.DeleteTo(w.b, key) // it was handled, cancelled or replaced meanwhile
+			return nil
+		}
+		handled = true
+		return u.handleTimeout(ctx, in, name, cause)
+	})
+	if err == nil && handled {
+		u.count(func(s *Stats) { s.Timeouts++ })
 	}
+	return err
 }
 
 // handleTimeout applies a timeout to its saga: it calls the handler, or fails the saga if there is

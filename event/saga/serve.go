@@ -124,6 +124,21 @@ func (u *unit) change(ctx context.Context, do func(w *work) error) error {
 	return u.unlessChanged(ctx, err)
 }
 
+// changeAgain is change that is repeated when its commit conflicts with another one. An error of do
+// is returned at once, also one of kind Conflict: the caller counts it as an attempt.
+func (u *unit) changeAgain(ctx context.Context, do func(w *work) error) error {
+	for tries := 1; ; tries++ {
+		var failed error // of do
+		err := u.change(ctx, func(w *work) error {
+			failed = do(w)
+			return failed
+		})
+		if failed != nil || !errors.Is(err, mainstem.ErrConflict) || !afterConflict.Wait(ctx, tries) {
+			return err
+		}
+	}
+}
+
 // unlessChanged returns errChanged if err is a conflict and the control record has changed, else
 // err.
 func (u *unit) unlessChanged(ctx context.Context, err error) error {

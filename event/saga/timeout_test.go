@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/saga"
@@ -133,6 +134,49 @@ func TestTimeoutsOfOneSaga(t *testing.T) {
 		if i, err := s.records.Get(t.Context(), i.ID); err != nil || i.Status != saga.Failed || tries != 6 {
 			t.Errorf("after %d tries the saga is %+v, %v", tries, i, err)
 		}
+	})
+}
+
+// A conflict that the handler of a timeout returns counts as an attempt, also after Retry: the saga
+// fails in the end, later timeouts come, and the engine can be stopped.
+func TestConflictInTheHandlerOfATimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *shop) {
+		tries := map[string]int{}
+		def, err := saga.New[state]("conflict",
+			saga.StartOn(saga.StreamKey[placed], func(c *saga.Context[state], _ placed) error {
+				c.Timeout("soon", time.Second)
+				return nil
+			}),
+			saga.OnTimeout("soon", func(c *saga.Context[state]) error {
+				if tries[c.Key()]++; c.Key() == "1" {
+					return mainstem.Refusef(mainstem.KindConflict, "test", "not now")
+				}
+				c.Complete()
+				return nil
+			}))
+		s.must(err)
+		e, err := saga.Open(s.store, s.types, s.bus, &saga.Options{Attempts: 3, Logger: slog.New(slog.DiscardHandler)})
+		s.must(err)
+		s.must(e.Register(def, nil))
+		s.must(e.Start(t.Context()))
+		defer s.stop(e)
+		check := func(calls int, failures uint64) {
+			t.Helper()
+			pass(time.Minute)
+			synctest.Wait()
+			i, err := s.records.Get(t.Context(), saga.ID("conflict", "1"))
+			if err != nil || i.Status != saga.Failed || i.Error == "" || tries["1"] != calls || e.Stats()[0].Failures != failures {
+				t.Errorf("after %d calls and %d failures the saga is %+v, %v", tries["1"], e.Stats()[0].Failures, i, err)
+			}
+		}
+		s.append("1", placed{"book"})
+		s.append("2", placed{"book"})
+		check(3, 3)
+		if i, err := s.records.Get(t.Context(), saga.ID("conflict", "2")); err != nil || i.Status != saga.Completed || tries["2"] != 1 {
+			t.Errorf("after %d calls the other saga is %+v, %v", tries["2"], i, err)
+		}
+		s.must(e.Retry(t.Context(), saga.ID("conflict", "1")))
+		check(6, 5) // the last one is a refusal
 	})
 }
 
