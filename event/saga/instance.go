@@ -20,12 +20,14 @@ import (
 //	started, running, completed       Fail, or a command is refused          compensating, failed (*)
 //	compensating                      all compensations are carried out      compensated
 //	compensating                      all were tried, one was refused        compensation_failed
-//	failed                            Retry                                  running
+//	failed                            Retry                                  running, completed (**)
 //	compensation_failed               Retry                                  compensating
 //	compensated                       Retry                                  started
 //
 // (*) failed if it has no compensations. Only started and running sagas call Fail; in a completed
 // one, a command that it sent before is refused.
+//
+// (**) completed if it was completed when it failed.
 //
 // The methods of instance change one saga in memory. They read the log only through pending and
 // floor. work.go writes the result as one commit; simulate.go keeps it in memory.
@@ -90,6 +92,7 @@ type failure struct {
 	Command   string    `json:"command,omitempty"`   // ID of the refused command; "" if the saga failed by Fail or a timeout
 	Step      message   `json:"step"`                // the refused command, or the failed event or timeout; a retry sends it first
 	Withdrawn []message `json:"withdrawn,omitempty"` // messages that were not carried out; a retry sends them after Step
+	Completed bool      `json:"completed,omitempty"` // the saga was completed; a retry makes it that again
 }
 
 // instance is one saga in one commit: its row, and the other effects of the commit on it.
@@ -255,7 +258,7 @@ func (in *instance) fail(ctx context.Context, now time.Time, e Entry, f failure)
 		f.Withdrawn = append(f.Withdrawn, m.message)
 	}
 	in.sends = nil
-	f.Time = now.UTC().Round(0)
+	f.Time, f.Completed = now.UTC().Round(0), in.row.Status == Completed
 	in.row.Failure, in.row.Timeouts, in.row.Status = &f, nil, Failed
 	e.Error = f.Error
 	if len(in.row.Undo) > 0 {
@@ -339,6 +342,9 @@ func (in *instance) retry(now time.Time) error {
 		in.send(message{Kind: kindAgain, Event: &start})
 	default:
 		in.row.Status, in.row.Failure = Running, nil
+		if f.Completed {
+			in.row.Status = Completed
+		}
 		for _, m := range append([]message{f.Step}, f.Withdrawn...) {
 			if id := in.send(m); m.Kind == kindCommand {
 				e.Sent = append(e.Sent, Sent{ID: id, Type: m.Type})

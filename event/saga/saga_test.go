@@ -225,13 +225,15 @@ func TestRetry(t *testing.T) {
 }
 
 // A command that is refused before there are compensations is sent again by Retry, with the
-// withdrawn commands.
+// withdrawn commands. The saga is then completed, as it was when the command was refused.
 func TestRetryOfACommand(t *testing.T) {
 	s := newShop(t, testengines.Memory(t))
 	def, err := saga.New[state]("fulfilment", saga.StartOn(saga.StreamKey[placed], func(c *saga.Context[state], ev placed) error {
 		c.Dispatch(charge{Order: c.Key()})
 		c.Dispatch(ship{Order: c.Key(), Item: ev.Item})
 		c.Complete()
+		return nil
+	}), saga.On(func(ev poked, _ event.Recorded) string { return ev.Order }, func(*saga.Context[state], poked) error {
 		return nil
 	}), saga.Sends[charge](), saga.Sends[ship]())
 	s.must(err)
@@ -248,9 +250,12 @@ func TestRetryOfACommand(t *testing.T) {
 	s.repaired.Store(true)
 	s.must(e.Retry(t.Context(), i.ID))
 	testkit.Eventually(t, "both commands take effect", func() bool { return s.did("1") == "Charge=1 Ship=1" })
-	if i := s.get("1"); i.Sent != 4 || i.Error != "" {
+	s.must(e.WaitFor(t.Context(), "fulfilment", s.append("x", poked{"1"})))
+	if i := s.get("1"); i.Status != saga.Completed || i.Sent != 4 || i.Error != "" || i.Ignored != 1 {
 		t.Errorf("after the retry it is %+v", i)
 	}
+	s.consistent()
+	s.must(s.records.Remove(t.Context(), i.ID))
 }
 
 // An event that cannot be handled stops the type, or is parked and can be handled later.
