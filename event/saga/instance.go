@@ -93,6 +93,10 @@ type failure struct {
 	Step      message   `json:"step"`                // the refused command, or the failed event or timeout; a retry sends it first
 	Withdrawn []message `json:"withdrawn,omitempty"` // messages that were not carried out; a retry sends them after Step
 	Completed bool      `json:"completed,omitempty"` // the saga was completed; a retry makes it that again
+
+	// Timeouts are the pending timeouts that the failure has cancelled. A retry sets them again,
+	// with the time from Time until they were due.
+	Timeouts map[string]time.Time `json:"timeouts,omitempty"`
 }
 
 // instance is one saga in one commit: its row, and the other effects of the commit on it.
@@ -232,15 +236,20 @@ func protect(f func() error) (err error) {
 // setTimeouts applies the timeouts that a step has set and cancelled.
 func (in *instance) setTimeouts(s *step) {
 	for name, d := range s.timeouts {
-		switch {
-		case d < 0:
+		if d < 0 {
 			delete(in.row.Timeouts, name)
-		case in.row.Timeouts == nil:
-			in.row.Timeouts = map[string]time.Time{name: s.now.Add(d).UTC().Round(0)}
-		default:
-			in.row.Timeouts[name] = s.now.Add(d).UTC().Round(0)
+		} else {
+			in.setTimeout(name, s.now.Add(d))
 		}
 	}
+}
+
+// setTimeout sets one timeout, which replaces a pending one of the same name.
+func (in *instance) setTimeout(name string, due time.Time) {
+	if in.row.Timeouts == nil {
+		in.row.Timeouts = make(map[string]time.Time)
+	}
+	in.row.Timeouts[name] = due.UTC().Round(0)
 }
 
 // fail makes the saga fail: it withdraws the messages that are not carried out, those of this
@@ -258,7 +267,7 @@ func (in *instance) fail(ctx context.Context, now time.Time, e Entry, f failure)
 		f.Withdrawn = append(f.Withdrawn, m.message)
 	}
 	in.sends = nil
-	f.Time, f.Completed = now.UTC().Round(0), in.row.Status == Completed
+	f.Time, f.Completed, f.Timeouts = now.UTC().Round(0), in.row.Status == Completed, in.row.Timeouts
 	in.row.Failure, in.row.Timeouts, in.row.Status = &f, nil, Failed
 	e.Error = f.Error
 	if len(in.row.Undo) > 0 {
@@ -345,6 +354,10 @@ func (in *instance) retry(now time.Time) error {
 		if f.Completed {
 			in.row.Status = Completed
 		}
+		for name, due := range f.Timeouts {
+			in.setTimeout(name, now.Add(due.Sub(f.Time)))
+		}
+		e.Timeouts = maps.Clone(in.row.Timeouts)
 		for _, m := range append([]message{f.Step}, f.Withdrawn...) {
 			if id := in.send(m); m.Kind == kindCommand {
 				e.Sent = append(e.Sent, Sent{ID: id, Type: m.Type})

@@ -218,7 +218,8 @@ func (r *Records) find(ctx context.Context, status, prefix string, yield func(In
 //   - Failed: the command that was refused is sent again, or the event or timeout whose step failed
 //     is handled again, with the state that the step has left. Then the commands that were
 //     withdrawn are sent again. The saga is running, or completed if it was completed when the
-//     command was refused.
+//     command was refused. Timeouts that the failure has cancelled are set again, with the time
+//     that was left then.
 //   - CompensationFailed: the compensations that were refused are sent again.
 //   - Compensated: everything was undone, so the saga starts anew. The start event is handled
 //     again, with a zero state and no compensations, and before all events that follow.

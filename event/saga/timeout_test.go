@@ -180,6 +180,54 @@ func TestConflictInTheHandlerOfATimeout(t *testing.T) {
 	})
 }
 
+// Retry of a failed saga sets the timeouts again that the failure has cancelled, with the time that
+// was left.
+func TestTimeoutAfterRetry(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *shop) {
+		def, err := saga.New[state]("fulfilment",
+			saga.StartOn(saga.StreamKey[placed], func(c *saga.Context[state], _ placed) error {
+				c.Timeout("payment", patience)
+				return nil
+			}),
+			saga.On(func(ev poked, _ event.Recorded) string { return ev.Order }, func(c *saga.Context[state], _ poked) error {
+				c.Dispatch(charge{Order: c.Key()})
+				return nil
+			}),
+			saga.OnTimeout("payment", func(c *saga.Context[state]) error {
+				c.Fail(errors.New("not paid in time"))
+				return nil
+			}),
+			saga.Sends[charge]())
+		s.must(err)
+		e, err := saga.Open(s.store, s.types, s.bus, quiet)
+		s.must(err)
+		s.must(e.Register(def, nil))
+		s.must(e.Start(t.Context()))
+		defer s.stop(e)
+		s.append("1", placed{broke})
+		pass(patience / 3)
+		s.append("x", poked{"1"})
+		if i := s.until("1", saga.Failed); len(i.Timeouts) != 0 {
+			t.Errorf("a failed saga has timeouts: %+v", i)
+		}
+		s.repaired.Store(true)
+		pass(10 * patience)
+		s.must(e.Retry(t.Context(), saga.ID("fulfilment", "1")))
+		pass(patience/3*2 - time.Second)
+		synctest.Wait()
+		if i := s.get("1"); i.Status != saga.Running || len(i.Timeouts) != 1 || s.did("1") != "Charge=1" {
+			t.Errorf("before it is due the saga is %+v, and %s took effect", i, s.did("1"))
+		}
+		s.consistent()
+		pass(2 * time.Second)
+		synctest.Wait()
+		if i := s.get("1"); i.Status != saga.Failed || i.Error != "not paid in time" {
+			t.Errorf("when it is due the saga is %+v", i)
+		}
+		s.consistent()
+	})
+}
+
 // A timeout that is due later than its key can hold stays pending until it is replaced or cancelled.
 func TestTimeoutInTheFarFuture(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *shop) {
