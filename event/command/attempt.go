@@ -19,6 +19,7 @@ type attempt struct {
 	hooks     []Hook                            // called before the commit, in this order
 	committed []func(mainstem.Receipt, *Result) // called after the commit, to complete the result
 	joined    bool                              // the batch is that of the outer attempt, which commits it
+	scope     string                            // see WithScope
 
 	// own is the batch unless the attempt is joined. It and the arrays of rooms are part of the
 	// attempt so that a dispatch needs one allocation for all of them.
@@ -41,6 +42,7 @@ type (
 	attemptKey struct{} // *attempt
 	joinKey    struct{} // bool; see Join
 	hookKey    struct{} // Hook; see WithHook
+	scopeKey   struct{} // string; see WithScope
 )
 
 // attemptOf returns the attempt of ctx, or nil outside of a dispatch.
@@ -82,6 +84,14 @@ func WithHook(ctx context.Context, hook Hook) context.Context {
 	return context.WithValue(ctx, hookKey{}, hook)
 }
 
+// WithScope returns a context with which the CommandID of the next dispatched command counts as
+// unique only within scope: [Idempotency] keeps apart equal CommandIDs of different scopes, and those
+// without a scope. It does not change an IdempotencyKey, nor the commands that the handler
+// dispatches.
+func WithScope(ctx context.Context, scope string) context.Context {
+	return context.WithValue(ctx, scopeKey{}, scope)
+}
+
 // Join returns a context with which a handler dispatches another command as part of its own: both
 // are one commit, that of the outer command. If the inner command fails the outer one fails too,
 // even if its handler returns no error. [Retry] tries only the outer command again. Without Join, a
@@ -90,9 +100,9 @@ func WithHook(ctx context.Context, hook Hook) context.Context {
 // Both buses must commit to the same log; else the inner command is Invalid, and fails the outer one.
 func Join(ctx context.Context) context.Context { return context.WithValue(ctx, joinKey{}, true) }
 
-// begin returns the context of a dispatch with its first attempt. It consumes Join and WithHook, so
-// that they do not reach the commands that the handler dispatches. It fails, and with it the outer
-// command, if the dispatch joins a command of a bus of another log.
+// begin returns the context of a dispatch with its first attempt. It consumes Join, WithHook and
+// WithScope, so that they do not reach the commands that the handler dispatches. It fails, and with
+// it the outer command, if the dispatch joins a command of a bus of another log.
 func (b *Bus) begin(ctx context.Context) (context.Context, *attempt, error) {
 	at := newAttempt(b)
 	outer := attemptOf(ctx)
@@ -109,6 +119,9 @@ func (b *Bus) begin(ctx context.Context) (context.Context, *attempt, error) {
 		at.hooks = append(at.hooks, hook)
 		ctx = context.WithValue(ctx, hookKey{}, Hook(nil))
 	}
+	if at.scope, _ = ctx.Value(scopeKey{}).(string); at.scope != "" {
+		ctx = context.WithValue(ctx, scopeKey{}, "")
+	}
 	return context.WithValue(ctx, attemptKey{}, at), at, nil
 }
 
@@ -116,6 +129,7 @@ func (b *Bus) begin(ctx context.Context) (context.Context, *attempt, error) {
 // of at, the ones that were added before the first try. A joined attempt is never tried again.
 func (at *attempt) again(ctx context.Context, hooks int) context.Context {
 	next := newAttempt(at.bus)
+	next.scope = at.scope
 	next.hooks = append(next.hooks, at.hooks[:hooks]...)
 	return context.WithValue(ctx, attemptKey{}, next)
 }

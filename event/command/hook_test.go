@@ -71,3 +71,42 @@ func TestWithHook(t *testing.T) {
 		t.Errorf("a hook that fails: %v", err)
 	}
 }
+
+// Equal CommandIDs of different scopes are different commands, also when one is tried again after a
+// conflict. An IdempotencyKey has no scope, nor has a command that the handler dispatches.
+func TestWithScope(t *testing.T) {
+	s := newShop(t, command.Retry(command.RetryOptions{First: time.Microsecond}), command.Idempotency(command.IdempotencyOptions{}))
+	conflict, inner := false, command.Result{}
+	err := command.Handle(s.bus, func(ctx context.Context, n named) (r command.Result, err error) {
+		inner, err = s.bus.Dispatch(ctx, place{ID: "1", Item: "book", Base: command.Base{CommandID: "id"}})
+		return r, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		scope, key string
+		conflict   bool
+		duplicate  bool
+	}{
+		{scope: ""}, {scope: "a", conflict: true}, {scope: "b"}, {scope: "", duplicate: true}, {scope: "a", duplicate: true},
+		{scope: "a", key: "k"}, {scope: "b", key: "k", duplicate: true},
+	} {
+		conflict = c.conflict
+		ctx := command.WithScope(t.Context(), c.scope)
+		ctx = command.WithHook(ctx, func(context.Context, *mainstem.Batch, *command.Result) error {
+			if !conflict {
+				return nil
+			}
+			conflict = false
+			return mainstem.Refusef(mainstem.KindConflict, "test", "again")
+		})
+		r, err := s.bus.Dispatch(ctx, place{ID: "of-" + c.scope + c.key, Item: "book", Key: c.key, Base: command.Base{CommandID: "id"}})
+		if err != nil || r.Duplicate != c.duplicate {
+			t.Errorf("command %d, %+v: %+v, %v", i, c, r, err)
+		}
+	}
+	if _, err := s.bus.Dispatch(command.WithScope(t.Context(), "c"), named("")); err != nil || !inner.Duplicate {
+		t.Errorf("a command of the handler: %+v, %v", inner, err)
+	}
+}

@@ -20,7 +20,8 @@ type IdempotencyOptions struct {
 }
 
 // done is an idempotency record: a value of the table command/<bus>. Its key is the command type, a
-// slash, and the idempotency key. It is stored as JSON.
+// slash, and the idempotency key; if that is a CommandID with a scope (see [WithScope]), a zero byte
+// and the scope follow. It is stored as JSON.
 //
 // Invariant: if Error is set the other fields are not.
 type done struct {
@@ -45,7 +46,7 @@ func (e *EarlierError) Error() string {
 
 // Idempotency makes a command take effect at most once for each key. The key is the command's
 // IdempotencyKey, else the CommandID of its [Base]. A command with neither is handled each time:
-// two commands with equal fields may both be meant.
+// two commands with equal fields may both be meant. [WithScope] bounds where a CommandID is unique.
 //
 // The record of a command is part of its commit, on condition that there is none. Within the TTL, a
 // later command of the same type and key returns the first Result with Duplicate set and Data as
@@ -64,24 +65,28 @@ func Idempotency(o IdempotencyOptions) Middleware {
 	o.Skip = slices.Clone(o.Skip)
 	return func(next Handler) Handler {
 		return func(ctx context.Context, cmd Command) (Result, error) {
-			at, key := attemptOf(ctx), idempotencyKey(cmd)
+			at := attemptOf(ctx)
+			key, isID := idempotencyKey(cmd)
 			if at == nil || key == "" || slices.Contains(o.Skip, cmd.CommandType()) {
 				return next(ctx, cmd)
 			}
 			once := once{options: &o, bus: at.bus, cmd: cmd, key: key, record: cmd.CommandType() + "/" + key}
+			if isID && at.scope != "" {
+				once.record += "\x00" + at.scope
+			}
 			return once.handle(ctx, next)
 		}
 	}
 }
 
-// idempotencyKey returns the key of cmd, or "".
-func idempotencyKey(cmd Command) string {
+// idempotencyKey returns the key of cmd, or "", and whether it is its CommandID.
+func idempotencyKey(cmd Command) (key string, isID bool) {
 	if c, ok := cmd.(IdempotentCommand); ok {
 		if key := c.IdempotencyKey(); key != "" {
-			return key
+			return key, false
 		}
 	}
-	return baseOf(cmd).CommandID
+	return baseOf(cmd).CommandID, true
 }
 
 // once is the dispatch of one command with a key.

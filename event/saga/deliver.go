@@ -171,14 +171,12 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 	if m.Kind == kindAgain {
 		return u.again(ctx, id, m)
 	}
-	key := strings.TrimPrefix(id, u.saga.name+"-")
-	cmd, err := u.saga.decode(&m.message, commandID(u.saga.name, key, m.n))
+	name := commandID(u.saga.name, strings.TrimPrefix(id, u.saga.name+"-"), m.n)
+	cmd, err := u.saga.decode(&m.message, name)
 	if err != nil {
 		return err
 	}
-	ctx = event.WithMetadata(ctx, event.Metadata{
-		CorrelationID: m.Correlation, TenantID: m.Tenant, CausationID: commandID(u.saga.name, key, m.n),
-	})
+	ctx = event.WithMetadata(ctx, event.Metadata{CorrelationID: m.Correlation, TenantID: m.Tenant, CausationID: name})
 	tries := 0
 	hook := func(ctx context.Context, b *mainstem.Batch, _ *command.Result) error {
 		if tries++; tries > 1 { // after a conflict: perhaps it is carried out elsewhere, or paused
@@ -193,7 +191,7 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 		}
 		return w.flush()
 	}
-	r, err := dispatch(command.WithHook(ctx, hook), u.bus, cmd)
+	r, err := u.dispatch(command.WithHook(ctx, hook), cmd, name)
 	if err == nil && (r.Duplicate || tries == 0) { // done before, or a middleware returned without a commit
 		err = u.change(ctx, func(w *work) error { return u.done(ctx, w, id, m) })
 	}
@@ -204,14 +202,19 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 	return u.unlessTaken(ctx, id, m.n, u.unlessChanged(ctx, err))
 }
 
-// dispatch is [command.Bus.Dispatch] that turns a panic into a [*command.PanicError].
-func dispatch(ctx context.Context, bus *command.Bus, cmd command.Command) (r command.Result, err error) {
+// dispatch is [command.Bus.Dispatch] that turns a panic into a [*command.PanicError]. id is the ID
+// that the saga gives its command. It is unique only within the store, since sagas of other stores
+// may have the same type and key.
+func (u *unit) dispatch(ctx context.Context, cmd command.Command, id string) (r command.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			r, err = command.Result{}, &command.PanicError{Command: cmd.CommandType(), Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return bus.Dispatch(ctx, cmd)
+	if c, ok := cmd.(interface{ CommandBase() command.Base }); ok && c.CommandBase().CommandID == id {
+		ctx = command.WithScope(ctx, u.store)
+	}
+	return u.bus.Dispatch(ctx, cmd)
 }
 
 // done adds to w that a command was carried out: it removes the message, on condition that it

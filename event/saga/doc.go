@@ -57,7 +57,9 @@
 // time, in the order in which they were sent. The commit of a command's handler also removes its
 // row, on condition that the row exists. So a command takes effect once, however long it has waited
 // and however often engines were killed. Records of command IDs expire (see [command.Idempotency]);
-// this condition does not. The handler of a command may be called several times.
+// this condition does not. The handler of a command may be called several times. Sagas of several
+// stores may use one bus: equal IDs that they give their commands are kept apart, see
+// [command.WithScope].
 //
 // Errors of kind Unavailable or Closed, unknown outcomes and missing handlers are tried again
 // without end. Conflicts, deadlines and panics are tried [Options.Attempts] times. Every other
