@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -19,9 +20,9 @@ type IdempotencyOptions struct {
 	Skip       []string      // command types without idempotency
 }
 
-// done is an idempotency record: a value of the table command/<bus>. Its key is the command type, a
-// slash, and the idempotency key; if that is a CommandID with a scope (see [WithScope]), a zero byte
-// and the scope follow. It is stored as JSON.
+// done is an idempotency record: a value of the table command/<bus>. Its key is the command type
+// escaped by inType, a slash, and the idempotency key; if that is a CommandID with a scope (see
+// [WithScope]), a zero byte and the scope follow. It is stored as JSON.
 //
 // Invariant: if Error is set the other fields are not.
 type done struct {
@@ -30,6 +31,9 @@ type done struct {
 	Data        json.RawMessage  `json:"data,omitempty"`
 	Error       string           `json:"error,omitempty"`
 }
+
+// inType escapes the command type in the key of a record, so that the first slash of the key ends it.
+var inType = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // EarlierError is the error of a command whose earlier error was recorded under the same
 // idempotency key; see [IdempotencyOptions].
@@ -70,7 +74,7 @@ func Idempotency(o IdempotencyOptions) Middleware {
 			if at == nil || key == "" || slices.Contains(o.Skip, cmd.CommandType()) {
 				return next(ctx, cmd)
 			}
-			once := once{options: &o, bus: at.bus, cmd: cmd, key: key, record: cmd.CommandType() + "/" + key}
+			once := once{options: &o, bus: at.bus, cmd: cmd, key: key, record: inType.Replace(cmd.CommandType()) + "/" + key}
 			if isID && at.scope != "" {
 				once.record += "\x00" + at.scope
 			}

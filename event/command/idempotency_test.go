@@ -71,6 +71,38 @@ func testIdempotency(t *testing.T, s *shop) {
 	}
 }
 
+// keyed is a command of type Keyed, with a key.
+type keyed struct{ key string }
+
+func (keyed) CommandType() string      { return "Keyed" }
+func (k keyed) IdempotencyKey() string { return k.key }
+
+type (
+	order        struct{ keyed }
+	orderCancel  struct{ keyed }
+	orderEscaped struct{ keyed }
+)
+
+func (order) CommandType() string        { return "order" }
+func (orderCancel) CommandType() string  { return "order/cancel" }
+func (orderEscaped) CommandType() string { return "order%2Fcancel" }
+
+// Commands of different types have different records, even if their types and keys contain slashes
+// or the escaped form of a slash.
+func TestTypesWithSlashes(t *testing.T) {
+	s := newShop(t, command.Idempotency(command.IdempotencyOptions{}))
+	if err := errors.Join(handled[order](s.bus), handled[orderCancel](s.bus), handled[orderEscaped](s.bus)); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{false, true} {
+		for _, c := range []command.Command{order{keyed{"cancel/1"}}, orderCancel{keyed{"1"}}, orderEscaped{keyed{"1"}}} {
+			if r := s.dispatch(c); r.Duplicate != again {
+				t.Errorf("%#v: duplicate is %v, want %v", c, r.Duplicate, again)
+			}
+		}
+	}
+}
+
 // A command that was refused may be sent again, unless its error is recorded.
 func TestKeepErrors(t *testing.T) {
 	for _, keep := range []bool{false, true} {
