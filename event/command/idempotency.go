@@ -60,8 +60,8 @@ func (e *EarlierError) Error() string {
 // A command that fails leaves no record and may be sent again, unless KeepErrors is set. Then the
 // error is recorded in a commit of its own. Errors that do not come from the command itself are not
 // recorded: a Conflict with another writer (that with a sealed stream is recorded), the kinds
-// Canceled, Unavailable, Closed and Corrupt, an unknown outcome, and the end of a context, also of
-// one that [Timeout] has made.
+// Canceled, Unavailable, Closed and Corrupt, an unknown outcome, the end of a context, also of one
+// that [Timeout] has made, and a [*HandlerNotFoundError], since another process may have the handler.
 func Idempotency(o IdempotencyOptions) Middleware {
 	if o.TTL <= 0 {
 		o.TTL = 24 * time.Hour
@@ -176,8 +176,8 @@ func (o *once) refused(ctx context.Context, err error) error {
 	return errors.Join(err, failed)
 }
 
-// passing reports whether err comes from another writer, from the log or from a context, so that
-// the same command may succeed later.
+// passing reports whether err comes from another writer, from the log, from a context or from a
+// missing handler, so that the same command may succeed later.
 func passing(err error) bool {
 	switch mainstem.KindOf(err) {
 	case mainstem.KindConflict:
@@ -185,5 +185,6 @@ func passing(err error) bool {
 	case mainstem.KindCanceled, mainstem.KindUnavailable, mainstem.KindClosed, mainstem.KindCorrupt:
 		return true
 	}
-	return errors.Is(err, mainstem.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	var missing *HandlerNotFoundError
+	return errors.As(err, &missing) || errors.Is(err, mainstem.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -171,6 +171,21 @@ func TestKeepErrorsOfTheCommandOnly(t *testing.T) {
 	}
 }
 
+// With KeepErrors, a command that had no handler is handled once there is one.
+func TestKeepErrorsWithoutHandler(t *testing.T) {
+	s := newShop(t, command.Idempotency(command.IdempotencyOptions{KeepErrors: true}))
+	var missing *command.HandlerNotFoundError
+	if _, err := s.bus.Dispatch(t.Context(), keyed{"k"}); !errors.As(err, &missing) {
+		t.Fatal(err)
+	}
+	if err := handled[keyed](s.bus); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.dispatch(keyed{"k"}); r.Duplicate {
+		t.Errorf("%+v, want the first result", r)
+	}
+}
+
 // Of many concurrent commands one is committed, and all return its result, for every place of
 // Retry.
 func TestRacesOfOneKey(t *testing.T) {
