@@ -55,7 +55,9 @@ func (e *EarlierError) Error() string {
 // The record of a command is part of its commit, on condition that there is none. Within the TTL, a
 // later command of the same type and key returns the first Result with Duplicate set and Data as
 // JSON (see [DataOf]); its handler is not called. Of two concurrent commands both may be handled,
-// but only one is committed; the other returns the Result of the first.
+// but only one is committed; the other returns the Result of the first. If the other is joined to an
+// outer command it fails with Conflict instead, since its handler may have written into the batch of
+// the outer command; see [Join].
 //
 // A command that fails leaves no record and may be sent again, unless KeepErrors is set. Then the
 // error is recorded in a commit of its own. Errors that do not come from the command itself are not
@@ -74,7 +76,7 @@ func Idempotency(o IdempotencyOptions) Middleware {
 			if at == nil || key == "" || slices.Contains(o.Skip, cmd.CommandType()) {
 				return next(ctx, cmd)
 			}
-			once := once{options: &o, bus: at.bus, cmd: cmd, key: key, record: inType.Replace(cmd.CommandType()) + "/" + key}
+			once := once{options: &o, bus: at.bus, joined: at.joined, cmd: cmd, key: key, record: inType.Replace(cmd.CommandType()) + "/" + key}
 			if isID && at.scope != "" {
 				once.record += "\x00" + at.scope
 			}
@@ -97,6 +99,7 @@ func idempotencyKey(cmd Command) (key string, isID bool) {
 type once struct {
 	options *IdempotencyOptions
 	bus     *Bus
+	joined  bool // its batch is that of an outer command
 	cmd     Command
 	key     string
 	record  string // key of its idempotency record
@@ -118,6 +121,8 @@ func (o *once) handle(ctx context.Context, next Handler) (Result, error) {
 	// conflict, or the handler saw a state that already contains the effects of the command.
 	earlier, found, lookup := o.earlier(ctx)
 	switch {
+	case found && lookup == nil && o.joined: // the outer command must not commit what next wrote into its batch
+		return r, mainstem.Refusef(mainstem.KindConflict, "dispatch", "command %s with idempotency key %.100q was carried out elsewhere while it was handled here, as a part of another command", o.cmd.CommandType(), o.key)
 	case found:
 		return earlier, lookup
 	case errors.Is(err, errDuplicate): // the record was found, and has expired since

@@ -186,6 +186,45 @@ func TestKeepErrorsWithoutHandler(t *testing.T) {
 	}
 }
 
+// A joined command that is carried out elsewhere while its handler runs fails the outer command,
+// which then finds the result. What the handler wrote into the batch is not committed.
+func TestJoinOfACommandCarriedOutMeanwhile(t *testing.T) {
+	once, retry := command.Idempotency(command.IdempotencyOptions{}), command.Retry(command.RetryOptions{First: time.Millisecond})
+	for _, middleware := range [][]command.Middleware{{once}, {retry, once}} {
+		s := newShop(t, middleware...)
+		other := shopOn(t, s.log, once) // that of another process
+		tries := 0
+		take := func(ctx context.Context) error { return s.take(ctx, command.Batch(ctx), "book") }
+		err := errors.Join(
+			command.Handle(other.bus, func(ctx context.Context, _ keyed) (command.Result, error) {
+				return command.Result{AggregateID: "1"}, take(ctx)
+			}),
+			command.Handle(s.bus, func(ctx context.Context, cmd keyed) (command.Result, error) {
+				tries++
+				other.dispatch(cmd)
+				return command.Result{}, errors.Join(take(ctx), errors.New("placed already"))
+			}),
+			command.Handle(s.bus, func(ctx context.Context, _ named) (command.Result, error) {
+				s.stock.PutTo(command.Batch(ctx), "outer", 1)
+				return s.bus.Dispatch(command.Join(ctx), keyed{"k"})
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.bus.Dispatch(t.Context(), named(""))
+		if len(middleware) == 1 {
+			var e *mainstem.Error
+			if !errors.As(err, &e) || e.Kind != mainstem.KindConflict || e.Outcome != mainstem.NotWritten || s.sold("outer") != 0 {
+				t.Errorf("the first time: %+v, %v; want a conflict that wrote nothing", r, err)
+			}
+			r, err = s.bus.Dispatch(t.Context(), named(""))
+		}
+		if err != nil || r.AggregateID != "1" || s.sold("outer") != 1 || s.sold("book") != 1 || tries != 1 {
+			t.Errorf("%+v, %v; outer %d, sold %d, tried %d times", r, err, s.sold("outer"), s.sold("book"), tries)
+		}
+	}
+}
+
 // Of many concurrent commands one is committed, and all return its result, for every place of
 // Retry.
 func TestRacesOfOneKey(t *testing.T) {
