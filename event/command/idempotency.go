@@ -57,7 +57,8 @@ func (e *EarlierError) Error() string {
 // JSON (see [DataOf]); its handler is not called. Of two concurrent commands both may be handled,
 // but only one is committed; the other returns the Result of the first. If the other is joined to an
 // outer command it fails with Conflict instead, since its handler may have written into the batch of
-// the outer command; see [Join].
+// the outer command; see [Join]. One commit takes one command of each type and key: a second one
+// that is joined to it is Invalid, and so fails all of the commit.
 //
 // A command that fails leaves no record and may be sent again, unless KeepErrors is set. Then the
 // error is recorded in a commit of its own. Errors that do not come from the command itself are not
@@ -76,7 +77,7 @@ func Idempotency(o IdempotencyOptions) Middleware {
 			if at == nil || key == "" || slices.Contains(o.Skip, cmd.CommandType()) {
 				return next(ctx, cmd)
 			}
-			once := once{options: &o, bus: at.bus, joined: at.joined, cmd: cmd, key: key, record: inType.Replace(cmd.CommandType()) + "/" + key}
+			once := once{options: &o, at: at, cmd: cmd, key: key, record: inType.Replace(cmd.CommandType()) + "/" + key}
 			if isID && at.scope != "" {
 				once.record += "\x00" + at.scope
 			}
@@ -98,8 +99,7 @@ func idempotencyKey(cmd Command) (key string, isID bool) {
 // once is the dispatch of one command with a key.
 type once struct {
 	options *IdempotencyOptions
-	bus     *Bus
-	joined  bool // its batch is that of an outer command
+	at      *attempt // the first one; Retry may make others
 	cmd     Command
 	key     string
 	record  string // key of its idempotency record
@@ -109,6 +109,9 @@ type once struct {
 // handle returns the recorded result if there is one, else calls next with the hook that adds the
 // record.
 func (o *once) handle(ctx context.Context, next Handler) (Result, error) {
+	if err := o.unwritten(o.at.batch); err != nil {
+		return Result{}, err
+	}
 	if r, found, err := o.earlier(ctx); found || err != nil {
 		return r, err
 	}
@@ -121,7 +124,7 @@ func (o *once) handle(ctx context.Context, next Handler) (Result, error) {
 	// conflict, or the handler saw a state that already contains the effects of the command.
 	earlier, found, lookup := o.earlier(ctx)
 	switch {
-	case found && lookup == nil && o.joined: // the outer command must not commit what next wrote into its batch
+	case found && lookup == nil && o.at.joined: // the outer command must not commit what next wrote into its batch
 		return r, mainstem.Refusef(mainstem.KindConflict, "dispatch", "command %s with idempotency key %.100q was carried out elsewhere while it was handled here, as a part of another command", o.cmd.CommandType(), o.key)
 	case found:
 		return earlier, lookup
@@ -133,7 +136,7 @@ func (o *once) handle(ctx context.Context, next Handler) (Result, error) {
 
 // earlier returns the result, or the error, that was recorded for the command.
 func (o *once) earlier(ctx context.Context) (Result, bool, error) {
-	e, err := o.bus.done.Get(ctx, o.record)
+	e, err := o.at.bus.done.Get(ctx, o.record)
 	switch {
 	case errors.Is(err, mainstem.ErrNotFound):
 		return Result{}, false, nil
@@ -149,6 +152,15 @@ func (o *once) earlier(ctx context.Context) (Result, bool, error) {
 	return r, true, nil
 }
 
+// unwritten returns an error if b writes the record. The condition that there is none would hold for
+// a second write of it too, since conditions are tested against the state before the batch.
+func (o *once) unwritten(b *mainstem.Batch) error {
+	if _, _, found, _ := o.at.bus.done.Pending(b, o.record); found {
+		return mainstem.Refusef(mainstem.KindInvalid, "dispatch", "command %s with idempotency key %.100q is part of this commit already", o.cmd.CommandType(), o.key)
+	}
+	return nil
+}
+
 // remember is the hook that adds the record to the commit. A try after the first one looks for a
 // record before, because its commit would conflict with that record again and again.
 func (o *once) remember(ctx context.Context, b *mainstem.Batch, r *Result) error {
@@ -157,6 +169,9 @@ func (o *once) remember(ctx context.Context, b *mainstem.Batch, r *Result) error
 			return errors.Join(errDuplicate, err)
 		}
 	}
+	if err := o.unwritten(b); err != nil { // by a command of this type and key that the handler has joined
+		return err
+	}
 	d := done{AggregateID: r.AggregateID, Version: r.Version}
 	if r.Data != nil {
 		var err error
@@ -164,7 +179,7 @@ func (o *once) remember(ctx context.Context, b *mainstem.Batch, r *Result) error
 			return mainstem.Refusef(mainstem.KindInvalid, "command", "command %s: its result cannot be remembered: %w", o.cmd.CommandType(), err)
 		}
 	}
-	o.bus.done.CreateTo(b, o.record, d, kv.TTL(o.options.TTL))
+	o.at.bus.done.CreateTo(b, o.record, d, kv.TTL(o.options.TTL))
 	return nil
 }
 
@@ -174,7 +189,7 @@ func (o *once) refused(ctx context.Context, err error) error {
 	if !o.options.KeepErrors || err.Error() == "" || ctx.Err() != nil || passing(err) {
 		return err
 	}
-	_, failed := o.bus.done.Create(ctx, o.record, done{Error: err.Error()}, kv.TTL(o.options.TTL))
+	_, failed := o.at.bus.done.Create(ctx, o.record, done{Error: err.Error()}, kv.TTL(o.options.TTL))
 	if errors.Is(failed, mainstem.ErrExists) || errors.Is(failed, mainstem.ErrConflict) {
 		failed = nil // another command with the same key was recorded first
 	}

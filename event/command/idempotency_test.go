@@ -225,6 +225,40 @@ func TestJoinOfACommandCarriedOutMeanwhile(t *testing.T) {
 	}
 }
 
+// A commit takes one command of each type and key: a second one fails all of it, and with KeepErrors
+// is not recorded.
+func TestJoinOfOneKeyTwice(t *testing.T) {
+	for _, inItself := range []bool{false, true} {
+		s := newShop(t, command.Idempotency(command.IdempotencyOptions{KeepErrors: !inItself}))
+		calls := 0
+		joined := func(ctx context.Context) error { return second(s.bus.Dispatch(command.Join(ctx), keyed{"k"})) }
+		err := errors.Join(
+			command.Handle(s.bus, func(ctx context.Context, _ keyed) (r command.Result, err error) {
+				s.store.AppendTo(command.Batch(ctx), "order-1", event.AnyVersion, []event.Event{{Type: "Paid", Data: []byte("{}")}})
+				if calls++; calls == 1 && inItself {
+					err = joined(ctx)
+				}
+				return r, err
+			}),
+			command.Handle(s.bus, func(ctx context.Context, _ named) (command.Result, error) {
+				return command.Result{}, errors.Join(joined(ctx), joined(ctx))
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var first command.Command = named("")
+		if inItself {
+			first = keyed{"k"}
+		}
+		if _, err := s.bus.Dispatch(t.Context(), first); !errors.Is(err, mainstem.ErrInvalid) || len(s.events("1")) != 0 {
+			t.Errorf("in itself %v: %v, %d events", inItself, err, len(s.events("1")))
+		}
+		if r := s.dispatch(keyed{"k"}); r.Duplicate || len(s.events("1")) != 1 {
+			t.Errorf("in itself %v: afterwards %+v, %d events", inItself, r, len(s.events("1")))
+		}
+	}
+}
+
 // Of many concurrent commands one is committed, and all return its result, for every place of
 // Retry.
 func TestRacesOfOneKey(t *testing.T) {
