@@ -57,15 +57,15 @@ type AuditOptions struct {
 	Skip         []string // command types that leave no row
 	WithMetadata bool     // adds the custom metadata of the context to the rows
 	// FailClosed adds the error to the command's error if the row of a failed command cannot be
-	// written. Default: it is logged.
+	// written. Default: it is logged, as it is always for a command that panics.
 	FailClosed bool
 	Logger     *slog.Logger // default slog.Default()
 }
 
 // Audit writes a row for each command. The row of a success is part of the command's commit: there
 // is no success without a row, and no row of a success that was not written. The row of a failure
-// is a commit of its own, which is made even if the context has ended. A Duplicate leaves no
-// further row.
+// is a commit of its own, which is made even if the context has ended. A panic of the handlers inside
+// Audit is a failure, and continues. A Duplicate leaves no further row.
 //
 // Place Audit outside of [Retry], otherwise each failed try leaves a row. If Log is nil or in
 // another log than the bus, commands fail with Invalid.
@@ -96,9 +96,9 @@ func Audit(o AuditOptions) Middleware {
 				o.Log.rows.CreateTo(b, row.ID, row)
 				return nil
 			})
-			r, err := next(ctx, cmd)
+			r, err := observe(ctx, next, cmd, func(err error) { _ = o.failed(ctx, cmd, began, err, false) })
 			if err != nil {
-				err = o.failed(ctx, cmd, began, err)
+				err = o.failed(ctx, cmd, began, err, o.FailClosed)
 			}
 			return r, err
 		}
@@ -108,8 +108,9 @@ func Audit(o AuditOptions) Middleware {
 // auditGrace bounds the commit of the row of a failed command.
 const auditGrace = 5 * time.Second
 
-// failed writes the row of a failed command, and returns the command's error.
-func (o *AuditOptions) failed(ctx context.Context, cmd Command, began time.Time, err error) error {
+// failed writes the row of a failed command, and returns the command's error. If the row cannot be
+// written it adds that to the error if closed is true, else logs it.
+func (o *AuditOptions) failed(ctx context.Context, cmd Command, began time.Time, err error, closed bool) error {
 	row := o.row(ctx, cmd, began)
 	row.Error = err.Error()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditGrace)
@@ -118,7 +119,7 @@ func (o *AuditOptions) failed(ctx context.Context, cmd Command, began time.Time,
 	if failed == nil {
 		return err
 	}
-	if o.FailClosed {
+	if closed {
 		return errors.Join(err, fmt.Errorf("the failure is not in the audit trail: %w", failed))
 	}
 	o.Logger.Error("a failed command is not in the audit trail", "command", cmd.CommandType(), "id", row.CommandID, "err", failed)

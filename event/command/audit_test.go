@@ -1,11 +1,14 @@
 package command_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +102,53 @@ func TestAuditIsInTheCommit(t *testing.T) {
 	}
 	if err := second(command.OpenAudit(testengines.Memory(t), "a/b")); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("a wrong name: %v", err)
+	}
+}
+
+// A command whose handler panics or ends its goroutine leaves a row and a line of the log. The panic
+// reaches Recovery with its value and the stack of the handler.
+func TestAuditAndLoggingOfPanics(t *testing.T) {
+	var lines bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&lines, nil))
+	log := &logUnderTest{Log: testengines.Memory(t)}
+	trail, err := command.OpenAudit(log, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := shopOn(t, log, command.Recovery(), command.Logging(logger), command.Audit(command.AuditOptions{Log: trail, FailClosed: true, Logger: logger}))
+	if err := command.Handle(s.bus, func(context.Context, named) (command.Result, error) { runtime.Goexit(); panic("unreachable") }); err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("boom")
+	dispatch := func() {
+		t.Helper()
+		var p *command.PanicError
+		_, err := s.bus.Dispatch(t.Context(), place{ID: "1", Item: "book", Panic: cause})
+		if !errors.As(err, &p) || p.Value != any(cause) || !bytes.Contains(p.Stack, []byte("domain_test.go")) {
+			t.Errorf("a panic: %#v", err)
+		}
+	}
+	dispatch()
+	<-s.bus.DispatchAsync(t.Context(), named("")).Done()
+	rows, err := trail.Find(t.Context(), command.AuditQuery{})
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%d rows, %v; want 2", len(rows), err)
+	}
+	for i, name := range []string{"Place", "Named"} {
+		if r := rows[i]; r.CommandType != name || !strings.Contains(r.Error, "did not return") || r.Success {
+			t.Errorf("row %d is %+v, want the failure of %s", i, r, name)
+		}
+		if n := strings.Count(lines.String(), fmt.Sprintf("level=ERROR msg=\"command failed\" command=%s duration=", name)); n != 1 {
+			t.Errorf("%d lines of %s, want 1:\n%s", n, name, &lines)
+		}
+	}
+	// A row that cannot be written is reported, although no error can be added to the panic.
+	log.commit = func(context.Context, *mainstem.Batch) (mainstem.Receipt, error) {
+		return mainstem.Receipt{}, mainstem.ErrUnavailable
+	}
+	dispatch()
+	if !strings.Contains(lines.String(), "a failed command is not in the audit trail") {
+		t.Errorf("no line of the missing row:\n%s", &lines)
 	}
 }
 

@@ -62,8 +62,25 @@ func Recovery() Middleware {
 	}
 }
 
+// errNoReturn is the error of a command whose handler panicked or ended its goroutine.
+var errNoReturn = errors.New("the handler did not return: it panicked, or ended its goroutine")
+
+// observe calls next. If next does not return, it calls failed with errNoReturn. It does not recover
+// from a panic, so that [Recovery] reports the stack of the handler.
+func observe(ctx context.Context, next Handler, cmd Command, failed func(error)) (Result, error) {
+	returned := false
+	defer func() {
+		if !returned {
+			failed(errNoReturn)
+		}
+	}()
+	r, err := next(ctx, cmd)
+	returned = true
+	return r, err
+}
+
 // Logging logs each command when it has ended: at Info with its duration, or at Error if it failed.
-// A nil logger means slog.Default().
+// A panic of the handlers inside it is a failure, and continues. A nil logger means slog.Default().
 func Logging(logger *slog.Logger) Middleware {
 	if logger == nil {
 		logger = slog.Default()
@@ -71,25 +88,30 @@ func Logging(logger *slog.Logger) Middleware {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, cmd Command) (Result, error) {
 			began := time.Now()
-			r, err := next(ctx, cmd)
-			attrs := []slog.Attr{slog.String("command", cmd.CommandType()), slog.Duration("duration", time.Since(began))}
-			if id := baseOf(cmd).CommandID; id != "" {
-				attrs = append(attrs, slog.String("id", id))
-			}
-			if err != nil {
-				logger.LogAttrs(ctx, slog.LevelError, "command failed", append(attrs, slog.Any("err", err))...)
-				return r, err
-			}
-			if r.AggregateID != "" {
-				attrs = append(attrs, slog.String("aggregate", r.AggregateID), slog.Uint64("version", uint64(r.Version)))
-			}
-			if r.Duplicate {
-				attrs = append(attrs, slog.Bool("duplicate", true))
-			}
-			logger.LogAttrs(ctx, slog.LevelInfo, "command handled", attrs...)
-			return r, nil
+			r, err := observe(ctx, next, cmd, func(err error) { logEnd(ctx, logger, cmd, began, Result{}, err) })
+			logEnd(ctx, logger, cmd, began, r, err)
+			return r, err
 		}
 	}
+}
+
+// logEnd logs the outcome of a command.
+func logEnd(ctx context.Context, logger *slog.Logger, cmd Command, began time.Time, r Result, err error) {
+	attrs := []slog.Attr{slog.String("command", cmd.CommandType()), slog.Duration("duration", time.Since(began))}
+	if id := baseOf(cmd).CommandID; id != "" {
+		attrs = append(attrs, slog.String("id", id))
+	}
+	if err != nil {
+		logger.LogAttrs(ctx, slog.LevelError, "command failed", append(attrs, slog.Any("err", err))...)
+		return
+	}
+	if r.AggregateID != "" {
+		attrs = append(attrs, slog.String("aggregate", r.AggregateID), slog.Uint64("version", uint64(r.Version)))
+	}
+	if r.Duplicate {
+		attrs = append(attrs, slog.Bool("duplicate", true))
+	}
+	logger.LogAttrs(ctx, slog.LevelInfo, "command handled", attrs...)
 }
 
 // Timeout cancels the context of the handlers inside it after d. The cause of the cancellation
