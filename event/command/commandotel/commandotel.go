@@ -25,7 +25,8 @@ const scope = "github.com/mainstemdev/mainstem/event/command/commandotel"
 // Tracing returns a middleware that makes a span "command.TYPE" for each command, as a child of the
 // span of the context. Its attributes are command.id, command.aggregate_id,
 // command.aggregate_version and command.duplicate, as far as they are known. A failed command has
-// the status Error and its error recorded. A nil provider means the global one of OpenTelemetry.
+// the status Error and its error recorded; a panic is a failure, and continues. A nil provider means
+// the global one of OpenTelemetry.
 func Tracing(p trace.TracerProvider) command.Middleware {
 	if p == nil {
 		p = otel.GetTracerProvider()
@@ -34,11 +35,18 @@ func Tracing(p trace.TracerProvider) command.Middleware {
 	return func(next command.Handler) command.Handler {
 		return func(ctx context.Context, cmd command.Command) (command.Result, error) {
 			ctx, span := tracer.Start(ctx, "command."+cmd.CommandType())
-			defer span.End()
+			defer span.End() // records a panic, without a status
+			returned := false
+			defer func() {
+				if !returned {
+					span.SetStatus(codes.Error, "the handler did not return")
+				}
+			}()
 			if c, ok := cmd.(interface{ CommandBase() command.Base }); ok && c.CommandBase().CommandID != "" {
 				span.SetAttributes(attribute.String("command.id", c.CommandBase().CommandID))
 			}
 			r, err := next(ctx, cmd)
+			returned = true
 			if r.AggregateID != "" {
 				span.SetAttributes(attribute.String("command.aggregate_id", r.AggregateID), attribute.Int64("command.aggregate_version", int64(r.Version)))
 			}

@@ -38,6 +38,9 @@ func TestTracing(t *testing.T) {
 				return command.Result{}, err
 			}
 		}
+		if cmd.CommandID == "panic" {
+			panic("as asked")
+		}
 		return command.Result{AggregateID: "42", Version: 7}, cmd.Err
 	})
 	if err != nil {
@@ -49,11 +52,19 @@ func TestTracing(t *testing.T) {
 	if _, err := bus.Dispatch(t.Context(), do{Err: errors.New("no")}); err == nil {
 		t.Fatal("no error")
 	}
+	func() {
+		defer func() {
+			if v := recover(); v != "as asked" {
+				t.Errorf("the panic is %v", v)
+			}
+		}()
+		_, _ = bus.Dispatch(t.Context(), do{Base: command.Base{CommandID: "panic"}})
+	}()
 	got := spans.Ended()
-	if len(got) != 3 {
-		t.Fatalf("%d spans, want 3", len(got))
+	if len(got) != 4 {
+		t.Fatalf("%d spans, want 4", len(got))
 	}
-	inner, outer, failed := got[0], got[1], got[2]
+	inner, outer, failed, panicked := got[0], got[1], got[2], got[3]
 	if inner.Name() != "command.Do" || inner.Parent().SpanID() != outer.SpanContext().SpanID() {
 		t.Errorf("the inner span is %s below %s", inner.Name(), inner.Parent().SpanID())
 	}
@@ -66,5 +77,8 @@ func TestTracing(t *testing.T) {
 	}
 	if failed.Status().Code != codes.Error || failed.Status().Description != "no" || len(failed.Events()) != 1 {
 		t.Errorf("the failed span has status %+v and %d events", failed.Status(), len(failed.Events()))
+	}
+	if panicked.Status().Code != codes.Error || len(panicked.Events()) != 1 {
+		t.Errorf("the span of the panic has status %+v and %d events", panicked.Status(), len(panicked.Events()))
 	}
 }
