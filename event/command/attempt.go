@@ -93,9 +93,9 @@ func WithScope(ctx context.Context, scope string) context.Context {
 }
 
 // Join returns a context with which a handler dispatches another command as part of its own: both
-// are one commit, that of the outer command. If the inner command fails the outer one fails too,
-// even if its handler returns no error. [Retry] tries only the outer command again. Without Join, a
-// command that a handler dispatches is a commit of its own.
+// are one commit, that of the outer command. If the inner command fails or panics the outer one fails
+// too, even if its handler returns no error. [Retry] tries only the outer command again. Without
+// Join, a command that a handler dispatches is a commit of its own.
 //
 // Both buses must commit to the same log; else the inner command is Invalid, and fails the outer one.
 func Join(ctx context.Context) context.Context { return context.WithValue(ctx, joinKey{}, true) }

@@ -271,11 +271,13 @@ func (b *Bus) dispatch(ctx context.Context, cmd Command) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := b.chain(ctx, cmd)
+	var r Result
+	if !at.joined {
+		r, err = b.chain(ctx, cmd)
+	} else if r, err = observe(ctx, b.chain, cmd, at.batch.Fail); err != nil {
+		at.batch.Fail(err) // it may hold a part of this command's writes
+	}
 	if err != nil {
-		if at.joined {
-			at.batch.Fail(err) // it may hold a part of this command's writes
-		}
 		return Result{}, err
 	}
 	return r, nil

@@ -483,6 +483,21 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// A joined command that panics fails the outer one, even if its handler recovers.
+func TestJoinOfAPanic(t *testing.T) {
+	s := newShop(t)
+	err := command.Handle(s.bus, func(ctx context.Context, _ named) (r command.Result, err error) {
+		defer func() { _ = recover() }()
+		return s.bus.Dispatch(command.Join(ctx), place{ID: "1", Item: "book", Panic: "boom"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.bus.Dispatch(t.Context(), named("")); err == nil || s.sold("book") != 0 {
+		t.Errorf("%v, sold %d", err, s.sold("book"))
+	}
+}
+
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hooks := 0
