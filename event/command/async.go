@@ -48,6 +48,7 @@ func (b *Bus) DispatchAsync(ctx context.Context, cmd Command) *Pending {
 	go func() {
 		defer b.leave()
 		defer close(p.done)
+		p.err = errNoReturn // unless dispatch returns
 		p.result, p.err = b.dispatch(ctx, cmd)
 	}()
 	return p

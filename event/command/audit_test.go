@@ -129,7 +129,9 @@ func TestAuditAndLoggingOfPanics(t *testing.T) {
 		}
 	}
 	dispatch()
-	<-s.bus.DispatchAsync(t.Context(), named("")).Done()
+	if _, err := s.bus.DispatchAsync(t.Context(), named("")).Wait(t.Context()); err == nil {
+		t.Error("a handler that ended its goroutine: no error")
+	}
 	rows, err := trail.Find(t.Context(), command.AuditQuery{})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d rows, %v; want 2", len(rows), err)
