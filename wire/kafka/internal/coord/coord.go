@@ -1,5 +1,6 @@
 // Package coord has the types that the coordinator of groups and that of transactions share:
-// the [Client] that sends a request, and the [Topics] for which offsets can be stored.
+// the [Client] that sends a request, the [Topics] for which offsets can be stored, and the patterns
+// of clients.
 package coord
 
 import (

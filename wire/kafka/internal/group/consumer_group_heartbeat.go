@@ -114,7 +114,7 @@ func parseReport(cl coord.Client, req *kmsg.ConsumerGroupHeartbeatRequest) (*rep
 	subscribes := req.SubscribedTopicNames != nil || req.SubscribedTopicRegex != nil
 	p.full = p.epoch == joining || req.RebalanceTimeoutMillis != -1 && subscribes && req.Topics != nil
 	if req.SubscribedTopicRegex != nil && *req.SubscribedTopicRegex != "" {
-		re, err := compileRegex(*req.SubscribedTopicRegex)
+		re, err := coord.CompilePattern(*req.SubscribedTopicRegex)
 		if err != nil {
 			return nil, refuse(kerr.InvalidRegularExpression, "SubscribedTopicRegex is not a valid RE2 expression: %v.", err)
 		}
@@ -150,22 +150,12 @@ func (p *report) check() *refusal {
 	return nil
 }
 
-// compileRegex compiles an RE2 expression so that it matches only the whole name of a topic.
-func compileRegex(s string) (*regexp.Regexp, error) {
-	if len(s) > MaxRegex {
-		return nil, fmt.Errorf("it has %d bytes: the limit is %d", len(s), MaxRegex)
-	}
-	if _, err := regexp.Compile(s); err != nil { // alone: "a)(b" is valid only inside the parentheses below
-		return nil, err
-	}
-	return regexp.Compile(`\A(?:` + s + `)\z`)
-}
-
 // report handles a heartbeat and fills in resp. After an error the group has been discarded.
 func (g *group) report(ctx context.Context, p *report, resp *kmsg.ConsumerGroupHeartbeatResponse) (*refusal, error) {
 	if p.epoch < joining {
 		return g.leaveConsumer(p, resp)
 	}
+	g.shareRegex(p)
 	m, r := g.admit(ctx, p)
 	if r != nil {
 		return r, nil
@@ -193,6 +183,20 @@ func (g *group) report(ctx context.Context, p *report, resp *kmsg.ConsumerGroupH
 	g.heard(m)
 	m.answer(p, had, resp)
 	return nil, nil
+}
+
+// shareRegex gives p the compiled expression of a member with the same one, so that a group has each
+// once.
+func (g *group) shareRegex(p *report) {
+	if p.re == nil {
+		return
+	}
+	for _, m := range g.members {
+		if m.re != nil && m.regex == *p.SubscribedTopicRegex {
+			p.re = m.re
+			return
+		}
+	}
 }
 
 // answer fills in resp; had is the assignment before the report.

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,7 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
+	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
@@ -44,6 +47,7 @@ func TestReportRefusals(t *testing.T) {
 		"long regex": {func(r *kmsg.ConsumerGroupHeartbeatRequest) {
 			r.SubscribedTopicRegex = text(strings.Repeat("x", MaxRegex+1))
 		}, kerr.InvalidRegularExpression},
+		"large regex":           {func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.SubscribedTopicRegex = &largeRegex }, kerr.InvalidRegularExpression},
 		"unknown member":        {func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberEpoch = 1 }, kerr.UnknownMemberID},
 		"unknown group":         {func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.Group, r.MemberEpoch = "none", 1 }, kerr.UnknownMemberID},
 		"unknown leaver":        {func(r *kmsg.ConsumerGroupHeartbeatRequest) { r.MemberEpoch = -1 }, kerr.UnknownMemberID},
@@ -70,6 +74,54 @@ func TestReportRefusals(t *testing.T) {
 	resp := w.ConsumerGroupHeartbeat(ctx, coord.Client{ID: "c"}, old)
 	if resp.ErrorCode != 0 || !strings.HasPrefix(*resp.MemberID, "c-") || resp.HeartbeatIntervalMillis != 5000 {
 		t.Errorf("version 0: %+v", resp)
+	}
+}
+
+// largeRegex is a short expression with a program of 23 MB.
+var largeRegex = strings.Repeat(".{1000}", 585)
+
+// A member that an older version has stored with too large an expression is loaded without much
+// memory, and its expression matches nothing.
+func TestStoredLargeRegex(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.topics.create("t", 2)
+	a := w.reporter("g", "a", "t").mustBeat(t)
+	b := mainstem.NewBatch()
+	b.Put(partition.GroupSpace, memberKey("g", "b"), (&identity{consumer: true, rebalance: time.Minute, regex: largeRegex}).encode())
+	if _, err := w.log.Commit(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w.reopen()
+	a.mustBeat(t)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 10<<20 {
+		t.Errorf("loading took %d bytes", n)
+	}
+	if d := w.describeConsumer("g"); len(d.Members) != 2 || len(d.Members[1].TargetAssignment.TopicPartitions) != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Members with the same expression share the compiled one, also after a restart.
+func TestSharedRegex(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, id := range []string{"a", "b"} {
+		m := w.reporter("g", id)
+		m.req.SubscribedTopicNames, m.req.SubscribedTopicRegex = nil, text("t.*")
+		m.mustBeat(t)
+	}
+	for _, when := range []string{"joined", "loaded"} {
+		g, err := w.acquire(ctx, "g", false)
+		if err != nil || g == nil {
+			t.Fatal(g, err)
+		}
+		if a, b := g.members["a"].re, g.members["b"].re; a == nil || a != b {
+			t.Errorf("%s: %p and %p", when, a, b)
+		}
+		g.unlock()
+		w.reopen()
 	}
 }
 

@@ -60,7 +60,8 @@
 // # Limits
 //
 // [Options] has the limits that operators change; [MaxMemberID] and its neighbours limit one
-// request. Memory: about 1 KiB and the metadata for each member. A group without members is dropped
+// request. Memory: about 1 KiB and the metadata for each member, and a few KiB for each regular
+// expression in a group, at most 512: larger ones are refused. A group without members is dropped
 // from memory when it was not used between two sweeps.
 //
 // Not implemented: retention times of single commits (OffsetCommit 2 to 4), rack awareness of the

@@ -91,7 +91,7 @@ type member struct {
 	knowsID bool        // the client has its ID, or can join again without it
 
 	// Of the consumer protocol.
-	re      *regexp.Regexp // identity.regex, compiled; nil if that is empty
+	re      *regexp.Regexp // identity.regex, compiled, shared by the members with the same; nil: it matches no topic
 	revised bool           // the report that is being handled changed identity, which must be stored
 	has     bool           // the client has reported that it has exactly identity.assigned
 	lostAt  int32          // the epoch with which it last joined or gave up a partition; see fenceConsumer
@@ -179,18 +179,21 @@ func (g *group) read(ctx context.Context) error {
 	}
 	g.version = rec.Version
 	prefix := memberPrefix(g.name)
+	compiled := map[string]*regexp.Regexp{}
 	for rec, err := range g.c.log.Scan(ctx, partition.GroupSpace, mainstem.Range{Prefix: prefix}) {
 		if err != nil {
 			return err
 		}
-		if err := g.loadMember(rec, len(prefix)); err != nil {
+		if err := g.loadMember(rec, len(prefix), compiled); err != nil {
 			return mainstem.Errorf(mainstem.KindCorrupt, "load group", "%w", err).At(partition.GroupSpace, slices.Clone(rec.Key))
 		}
 	}
 	return nil
 }
 
-func (g *group) loadMember(rec mainstem.Record, prefix int) error {
+// loadMember adds the member of a record. compiled has the regular expressions of the members before,
+// by their text.
+func (g *group) loadMember(rec mainstem.Record, prefix int, compiled map[string]*regexp.Regexp) error {
 	id, rest, err := keyText(rec.Key[prefix:])
 	if err != nil || len(rest) > 0 {
 		return errors.New("the key of a member is malformed")
@@ -200,9 +203,15 @@ func (g *group) loadMember(rec mainstem.Record, prefix int) error {
 		return err
 	}
 	if m.regex != "" {
-		if m.re, err = compileRegex(m.regex); err != nil {
-			return err
+		re, ok := compiled[m.regex]
+		if !ok {
+			// One that is too large was stored by an older version; it matches no topic.
+			if re, err = coord.CompilePattern(m.regex); err != nil && !errors.Is(err, coord.ErrPatternSize) {
+				return err
+			}
+			compiled[m.regex] = re
 		}
+		m.re = re
 	}
 	g.enlist(m)
 	g.owners.give(m.assigned, m)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
 
 // Options configures [Open]. Zero fields mean the defaults, which are Kafka's
@@ -69,11 +70,11 @@ const (
 
 // Limits of one request.
 const (
-	MaxMemberID  = 1 << 10 // bytes of a member ID; an instance ID may have half as many
-	MaxRegex     = 4 << 10 // bytes of the regular expression of a subscription
-	MaxProtocols = 128     // protocols that a classic member may offer
-	maxClientID  = 256     // bytes of a client ID that are kept; the rest is cut off
-	maxTries     = 8       // attempts to commit offsets that conflict with a change of the group
+	MaxMemberID  = 1 << 10          // bytes of a member ID; an instance ID may have half as many
+	MaxRegex     = coord.MaxPattern // bytes of the regular expression of a subscription
+	MaxProtocols = 128              // protocols that a classic member may offer
+	maxClientID  = 256              // bytes of a client ID that are kept; the rest is cut off
+	maxTries     = 8                // attempts to commit offsets that conflict with a change of the group
 )
 
 func (o *Options) withDefaults() Options {
