@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -270,6 +271,48 @@ func (g *together) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Rece
 		<-full
 	}
 	return g.Log.Commit(ctx, b)
+}
+
+// A request for a transactional id that is being created, which the request that creates it has not
+// locked yet, is refused and leaves it unlocked.
+func TestRequestDuringInit(t *testing.T) {
+	f := newFixture(t)
+	tp := f.topic("t", 1)
+	x := &transaction{m: f.m, id: "x"} // as InitProducerID puts it into the map
+	x.due.Store(math.MaxInt64)
+	f.m.mu.txns["x"] = x
+	f.wantCode("add", f.add("x", id{7, 0}, "t", 0), kerr.InvalidProducerIDMapping)
+	f.wantCode("add a group", f.addGroup("x", id{7, 0}, "g"), kerr.InvalidProducerIDMapping)
+	f.wantCode("offset", f.offset("x", id{7, 0}, 5, "g", "t", 0, 1), kerr.InvalidProducerIDMapping)
+	_, code := f.end("x", id{7, 0}, true, 5)
+	f.wantCode("end", code, kerr.InvalidProducerIDMapping)
+	f.want(f.txnAppend("x", true, tp, 0, batch(id{7, 0}, 0, true, "a")), kerr.InvalidProducerIDMapping, -1)
+	if !x.mu.TryLock() {
+		t.Fatal("it is locked")
+	}
+	x.mu.Unlock()
+	f.init("x")
+}
+
+// InitProducerID of new transactional ids and other requests for them may overlap.
+func TestRequestsRaceWithInit(t *testing.T) {
+	f := newFixture(t)
+	f.topic("t", 1)
+	for n := range 1000 {
+		txn := fmt.Sprint("x", n)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, code := f.initAs(txn, id{-1, -1}, 5)
+			f.wantCode("init", code, nil)
+		})
+		for range 3 {
+			wg.Go(func() { f.wantCode("add", f.add(txn, id{math.MaxInt64, 0}, "t", 0), kerr.InvalidProducerIDMapping) })
+		}
+		wg.Wait()
+	}
+	if err := f.m.Upkeep(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestProducersShareCommits checks that producers do not wait for each other, so that a log with

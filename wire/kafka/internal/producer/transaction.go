@@ -155,7 +155,7 @@ type transaction struct {
 	// mu is held over commits, so that requests of a transactional id follow one another. It guards
 	// the fields below.
 	mu      sync.Mutex
-	state   *txnState                      // nil only while the request that creates it holds mu, or if stale or gone
+	state   *txnState                      // nil until the request that creates it has committed it, or if stale or gone
 	offsets map[string]map[place]txnOffset // of the open transaction, by group; its maps are immutable
 	stale   bool                           // the outcome of a commit is unknown
 	gone    bool                           // it is not in Manager.mu.txns any more
@@ -205,8 +205,8 @@ func (m *Manager) lockOwned(id string, pid int64, epoch int16) (*transaction, er
 	return nil, err
 }
 
-// lockTransaction returns the transactional id called id, locked and not stale. It returns a
-// refusal if it does not exist. The caller unlocks mu.
+// lockTransaction returns the transactional id called id, locked and not stale, with a state. It
+// returns a refusal if it does not exist. The caller unlocks mu.
 func (m *Manager) lockTransaction(id string) (*transaction, error) { return m.lock(id, false) }
 
 // createTransaction is lockTransaction that creates one that does not exist, with a nil state. The
@@ -224,10 +224,13 @@ func (m *Manager) lock(id string, create bool) (*transaction, error) {
 		}
 		m.mu.Unlock()
 		if t == nil {
-			return nil, refuse(kerr.InvalidProducerIDMapping, fmt.Sprintf("there is no transactional id %q: it was never initialised, or has expired", id))
+			return nil, noTransaction(id)
 		}
 		t.mu.Lock()
 		err := t.refresh()
+		if err == nil && !t.gone && t.state == nil && !create {
+			err = noTransaction(id) // the request that creates it has not locked it yet
+		}
 		if err == nil && !t.gone {
 			return t, nil
 		}
@@ -236,6 +239,10 @@ func (m *Manager) lock(id string, create bool) (*transaction, error) {
 			return nil, err
 		}
 	}
+}
+
+func noTransaction(id string) *refusal {
+	return refuse(kerr.InvalidProducerIDMapping, fmt.Sprintf("there is no transactional id %q: it was never initialised, or has expired", id))
 }
 
 // removeLocked removes a transactional id from the manager. The caller holds t.mu.
