@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 
 // reloadAfter is the time between a failure to store or load a group and the next attempt.
 const reloadAfter = time.Second
+
+// maxSweepErrors is how many errors Sweep returns.
+const maxSweepErrors = 10
 
 // upkeep is the goroutine of the coordinator. It loads the groups that have members, at the start
 // and after failures, because their sessions must end even if no request names the group. It calls
@@ -101,13 +105,16 @@ func (c *Coordinator) inhabited() ([]string, error) {
 //
 // Only groups with a stored header are swept: offsets that a program stored through package topic,
 // without a Kafka client, stay. So do expired offsets that an open transaction may change. Sweep
-// also drops groups without members from memory that were not used since the last sweep. It stops
-// at the first error; it fails with Closed after Close. Several calls may run at once.
+// also drops groups without members from memory that were not used since the last sweep, those that
+// it has loaded itself at once. After the error of a group it continues with the others, until ctx
+// ends, and returns the first errors joined. It fails with Closed after Close. Several calls may run
+// at once.
 func (c *Coordinator) Sweep(ctx context.Context) error {
 	if !c.enter() {
 		return errClosed
 	}
 	defer c.wg.Done()
+	defer c.forgetIdle()
 	var names []string // collected first, because the loop below changes the records that are scanned
 	for in, err := range c.storedGroups(ctx) {
 		if err != nil {
@@ -115,13 +122,17 @@ func (c *Coordinator) Sweep(ctx context.Context) error {
 		}
 		names = append(names, in.Name)
 	}
+	var errs []error
 	for _, name := range names {
-		if err := c.sweepGroup(ctx, name); err != nil {
-			return err
+		err := c.sweepGroup(ctx, name)
+		if err != nil && len(errs) < maxSweepErrors {
+			errs = append(errs, fmt.Errorf("group %.64q: %w", name, err))
+		}
+		if ctx.Err() != nil || errors.Is(err, mainstem.ErrClosed) {
+			break
 		}
 	}
-	c.forgetIdle()
-	return nil
+	return errors.Join(errs...)
 }
 
 // sweepGroup sweeps one group: its offsets, and the group itself if it has none left and no
@@ -136,7 +147,10 @@ func (c *Coordinator) sweepGroup(ctx context.Context, name string) error {
 	if g == nil || err != nil {
 		return err
 	}
-	defer g.letGo()
+	defer func() {
+		g.dropIdle() // else a sweep of many groups would fill the memory
+		g.letGo()
+	}()
 	keep := g.expiry()
 	for _, s := range live {
 		if !keep(s) {
@@ -207,10 +221,16 @@ func (c *Coordinator) forget(ctx context.Context, stale []partition.StoredOffset
 func (c *Coordinator) forgetIdle() {
 	for _, g := range c.all() {
 		g.mu.Lock()
-		if idle := !g.used && len(g.members)+len(g.pending) == 0; idle && g.loaded && !g.gone {
-			g.discard()
-		}
+		g.dropIdle()
 		g.used = false
 		g.mu.Unlock()
+	}
+}
+
+// dropIdle drops the group, which is locked, from memory if it has no members and was not used since
+// the last sweep.
+func (g *group) dropIdle() {
+	if g.loaded && !g.gone && !g.used && len(g.members)+len(g.pending) == 0 {
+		g.discard()
 	}
 }

@@ -2,6 +2,8 @@ package group
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -140,4 +142,46 @@ func TestExistsTo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A sweep of more groups than MaxGroups leaves room in memory for others.
+func TestSweepOfManyGroups(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.topics.create("t", 1)
+	for n := range 20 {
+		wantCode(t, "commit", w.commit(commitRequest(fmt.Sprint("g", n), "t", 0, 7)), nil)
+	}
+	w.o.MaxGroups = 5
+	w.reopen()
+	if err := w.Sweep(ctx); err != nil {
+		t.Error(err)
+	}
+	if n := len(w.all()); n > 0 {
+		t.Errorf("%d groups in memory that nobody uses", n)
+	}
+	wantCode(t, "join", w.member("new").join().ErrorCode, nil)
+	if n := w.fetch("g9", "t", 0); n != 7 {
+		t.Errorf("the offset is %d, want 7", n)
+	}
+}
+
+// A sweep continues after a group that cannot be loaded, and drops idle groups from memory.
+func TestSweepContinues(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.topics.create("t", 1)
+	for _, name := range []string{"a", "b", "c"} {
+		wantCode(t, "commit", w.commit(commitRequest(name, "t", 0, -1)), nil) // a header without offsets
+	}
+	b := mainstem.NewBatch()
+	b.Put(partition.GroupSpace, memberKey("b", "m"), []byte{1, 0}) // damaged
+	if _, err := w.log.Commit(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	w.reopen()
+	if err := w.Sweep(ctx); !errors.Is(err, mainstem.ErrCorrupt) || !strings.Contains(err.Error(), `"b"`) {
+		t.Errorf("error %v, want that of b", err)
+	}
+	if a, c := w.hasHeader("a"), w.hasHeader("c"); a || c || len(w.all()) > 0 {
+		t.Errorf("the headers of the others are there: %v, %v; %d groups in memory", a, c, len(w.all()))
+	}
 }
