@@ -84,6 +84,26 @@ func TestListTransactions(t *testing.T) {
 			t.Errorf("unknown states %v", resp.UnknownStateFilters)
 		}
 	}
-	_, resp := list(pattern("("))
-	f.wantCode("a bad pattern", resp.ErrorCode, kerr.InvalidRegularExpression)
+	for name, s := range map[string]string{"bad": "(", "long": strings.Repeat(".?", 4<<10), "large": strings.Repeat(".{1000}", 6)} {
+		_, resp := list(pattern(s))
+		f.wantCode("a "+name+" pattern", resp.ErrorCode, kerr.InvalidRegularExpression)
+	}
+}
+
+// While a listing matches transactional ids, requests of others can lock theirs.
+func TestListingLocksNothing(t *testing.T) {
+	f := newFixture(t)
+	f.init("a")
+	f.init("b")
+	f.init("c")
+	got := f.m.named(func(id string) bool {
+		if !f.m.mu.TryLock() {
+			t.Fatal("the manager is locked")
+		}
+		f.m.mu.Unlock()
+		return id != "b"
+	})
+	if len(got) != 2 || got[0].id != "a" || got[1].id != "c" {
+		t.Errorf("got %d transactional ids", len(got))
+	}
 }

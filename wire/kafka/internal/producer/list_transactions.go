@@ -3,7 +3,6 @@ package producer
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -16,7 +15,8 @@ import (
 //
 // Version 1 filters by how long a transaction has been open (KIP-994), version 2 by a pattern of
 // the whole transactional id, which is Go's dialect of RE2 as in Kafka's own consumer patterns
-// (KIP-1152). A filter may name states of Kafka that do not occur here.
+// (KIP-1152). coord.CompilePattern limits its size. A filter may name states of Kafka that do not
+// occur here.
 
 // neverHere are the states of Kafka that do not occur here.
 var neverHere = []string{"PrepareCommit", "PrepareAbort", "PrepareEpochFence", "Dead"}
@@ -25,13 +25,14 @@ var neverHere = []string{"PrepareCommit", "PrepareAbort", "PrepareEpochFence", "
 // waits for requests of each id that are under way.
 func (m *Manager) ListTransactions(_ context.Context, _ coord.Client, req *kmsg.ListTransactionsRequest) *kmsg.ListTransactionsResponse {
 	resp := req.ResponseKind().(*kmsg.ListTransactionsResponse)
-	var pattern *regexp.Regexp
+	match := func(string) bool { return true }
 	if req.TransactionalIDPattern != nil && *req.TransactionalIDPattern != "" {
-		var err error
-		if pattern, err = regexp.Compile(`\A(?:` + *req.TransactionalIDPattern + `)\z`); err != nil {
+		pattern, err := coord.CompilePattern(*req.TransactionalIDPattern)
+		if err != nil {
 			resp.ErrorCode = kerr.InvalidRegularExpression.Code
 			return resp
 		}
+		match = pattern.MatchString
 	}
 	for _, s := range req.StateFilters {
 		if !slices.Contains(statusNames[:], s) && !slices.Contains(neverHere, s) {
@@ -39,7 +40,7 @@ func (m *Manager) ListTransactions(_ context.Context, _ coord.Client, req *kmsg.
 		}
 	}
 	now := m.now()
-	for _, t := range m.choose(func(t *transaction) bool { return pattern == nil || pattern.MatchString(t.id) }) {
+	for _, t := range m.named(match) {
 		if s := t.listed(); s != nil && matches(s, req, now) {
 			out := kmsg.NewListTransactionsResponseTransactionState()
 			out.TransactionalID, out.ProducerID, out.TransactionState = t.id, s.pid, s.status.String()
@@ -50,6 +51,13 @@ func (m *Manager) ListTransactions(_ context.Context, _ coord.Client, req *kmsg.
 		return cmp.Compare(a.TransactionalID, b.TransactionalID)
 	})
 	return resp
+}
+
+// named returns the transactional ids that match, sorted by id. A pattern of a client may take long:
+// match is called without Manager.mu.
+func (m *Manager) named(match func(id string) bool) []*transaction {
+	all := m.choose(func(*transaction) bool { return true })
+	return slices.DeleteFunc(all, func(t *transaction) bool { return !match(t.id) })
 }
 
 // listed returns the state of a transactional id, nil if it does not exist any more. After a commit
