@@ -3,12 +3,18 @@ package kafka_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/topic/partition"
 )
 
 // Members of groups of both protocols share the partitions, and continue at the stored offsets.
@@ -112,5 +118,53 @@ func TestClientHost(t *testing.T) {
 	consumer.Groups = []string{"consumer"}
 	if g := ask[*kmsg.ConsumerGroupDescribeResponse](c, consumer, 1).Groups[0]; len(g.Members) != 1 || g.Members[0].ClientHost != "/127.0.0.1" {
 		t.Errorf("%+v", g)
+	}
+}
+
+// gated is a log of which the scan for members of groups waits for the gate.
+type gated struct {
+	mainstem.Log
+	gate chan struct{}
+}
+
+// Scan implements [mainstem.Log].
+func (g *gated) Scan(ctx context.Context, space string, r mainstem.Range) iter.Seq2[mainstem.Record, error] {
+	if space == partition.GroupSpace && string(r.Prefix) == "m" {
+		<-g.gate
+	}
+	return g.Log.Scan(ctx, space, r)
+}
+
+// ListGroups does not wait while the groups are loaded after a start, so that other requests do not
+// wait for it. Clients list the groups afterwards.
+func TestListGroupsDuringStart(t *testing.T) {
+	log := &gated{Log: testengines.Memory(t), gate: make(chan struct{})}
+	b := serve(t, log, nil, nil)
+	open := sync.OnceFunc(func() { close(log.gate) })
+	t.Cleanup(open)
+	b.topic(t, "t", 1)
+	for range 8 { // as many as are served at the same time
+		c := b.raw(t)
+		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if code := ask[*kmsg.ListGroupsResponse](c, kmsg.NewPtrListGroupsRequest(), 5).ErrorCode; code != kerr.CoordinatorLoadInProgress.Code {
+			t.Errorf("code %d", code)
+		}
+	}
+	if got := ask[*kmsg.MetadataResponse](b.raw(t), kmsg.NewPtrMetadataRequest(), 13); len(got.Topics) != 1 {
+		t.Errorf("%d topics, want 1", len(got.Topics))
+	}
+	cl := b.client(t, kgo.WithHooks(afterList(open)))
+	if resp, err := kmsg.NewPtrListGroupsRequest().RequestWith(t.Context(), cl); err != nil || resp.ErrorCode != 0 {
+		t.Errorf("a client that tries again: %+v, %v", resp, err)
+	}
+}
+
+// afterList is a hook of a client that is called when it gets an answer to ListGroups.
+type afterList func()
+
+// OnBrokerRead implements [kgo.HookBrokerRead].
+func (f afterList) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, _ error) {
+	if key == int16(kmsg.ListGroups) {
+		f()
 	}
 }

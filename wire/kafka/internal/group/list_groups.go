@@ -28,8 +28,9 @@ const (
 	typeConsumer = "consumer"
 )
 
-// ListGroups lists all groups by name, also those that have only offsets. After Open it waits until
-// the groups with members are loaded, or until ctx ends.
+// ListGroups lists all groups by name, also those that have only offsets. After Open it answers
+// COORDINATOR_LOAD_IN_PROGRESS, after which clients try again, until the groups with members are
+// loaded. It does not wait: clients that give up and ask again would add to those that wait.
 func (c *Coordinator) ListGroups(ctx context.Context, _ coord.Client, req *kmsg.ListGroupsRequest) *kmsg.ListGroupsResponse {
 	resp := req.ResponseKind().(*kmsg.ListGroupsResponse)
 	if !c.enter() {
@@ -37,6 +38,12 @@ func (c *Coordinator) ListGroups(ctx context.Context, _ coord.Client, req *kmsg.
 		return resp
 	}
 	defer c.wg.Done()
+	select {
+	case <-c.restored:
+	default:
+		resp.ErrorCode = kerr.CoordinatorLoadInProgress.Code
+		return resp
+	}
 	err := c.survey(ctx, func(in Info) error {
 		if !wanted(req.StatesFilter, in.State) || !wanted(req.TypesFilter, in.Type) {
 			return nil
@@ -77,8 +84,9 @@ type Committed struct {
 }
 
 // Groups returns all groups by name, with their committed offsets. A lag is the end of the
-// partition less the offset. It reads all offsets from the log. It fails with Closed after Close,
-// with the error of ctx, and with the errors of the log.
+// partition less the offset. It reads all offsets from the log. After Open it waits until the groups
+// with members are loaded. It fails with Closed after Close, with the error of ctx, and with the
+// errors of the log.
 func (c *Coordinator) Groups(ctx context.Context) ([]Info, error) {
 	if !c.enter() {
 		return nil, errClosed

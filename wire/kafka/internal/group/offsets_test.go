@@ -381,6 +381,7 @@ func TestListAndDescribe(t *testing.T) {
 	w.commit(commitRequest("simple", "t", 0, 1))
 	together(t, w.member("classic"))
 	w.reporter("modern", "m", "t").mustBeat(t)
+	<-w.restored // until then a list is refused
 	list := func(states, types []string) []string {
 		req := kmsg.NewPtrListGroupsRequest()
 		req.Version, req.StatesFilter, req.TypesFilter = 5, states, types

@@ -62,6 +62,7 @@ func TestOracle(t *testing.T) {
 	}
 	defer cl.Close()
 	w := newWorld(t, Options{})
+	<-w.restored // until then ListGroups is refused
 	ours := &side{topic: w.topics.create("t", 4), ask: func(req kmsg.Request) kmsg.Response {
 		req.SetVersion(groupKeys[req.Key()])
 		resp, _ := w.answer(ctx, coord.Client{ID: "kgo"}, req)
