@@ -277,7 +277,7 @@ var Layers = []Layer{
 	{
 		Name: "the Kafka server",
 		Dirs: []string{"wire/kafka"},
-		May:  []string{".", "topic", "internal/accept", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/wake"},
+		May:  []string{".", "topic", "internal/accept", "internal/backoff", "internal/budget", "internal/format", "internal/invariants", "internal/regex", "internal/wake"},
 		Libs: []string{
 			"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/kbin",
 			"github.com/xdg-go/scram",

@@ -20,26 +20,43 @@ func (e *TooLargeError) Error() string {
 		"use a shorter text, or smaller numbers in {}", e.Size, e.Limit)
 }
 
-// Compile is regexp.Compile for a text whose compiled form has at most about limit instructions of
-// 40 bytes. It returns their number too. A larger one is a [*TooLargeError], which is found before
-// anything of that size is allocated.
+// Compile is regexp.Compile for a text whose compiled form has at most limit instructions, of 40
+// bytes each; ranges of classes such as \pL count in units of that. It returns their number too. A
+// larger one is a [*TooLargeError], which is found before anything of that size is allocated.
 func Compile(text string, limit int) (re *regexp.Regexp, size int, err error) {
-	if len(text) > limit {
-		return nil, 0, &TooLargeError{Size: len(text), Limit: limit}
-	}
-	tree, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
+	if size, err = check(text, limit); err != nil {
 		return nil, 0, err
-	}
-	if size = instructions(tree); size > limit {
-		return nil, 0, &TooLargeError{Size: size, Limit: limit}
 	}
 	re, err = regexp.Compile(text)
 	return re, size, err
 }
 
-// instructions returns about how many instructions an expression becomes. It does not overflow: the
-// parser allows at most 1,000 repetitions, those inside of others multiplied.
+// CompileWhole is [Compile] for an expression that is to match whole texts only.
+func CompileWhole(text string, limit int) (*regexp.Regexp, error) {
+	if _, err := check(text, limit); err != nil { // alone: "a)(b" is valid only inside the parentheses below
+		return nil, err
+	}
+	return regexp.Compile(`\A(?:` + text + `)\z`)
+}
+
+// check returns the size of an expression.
+func check(text string, limit int) (size int, err error) {
+	if len(text) > limit {
+		return 0, &TooLargeError{Size: len(text), Limit: limit}
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	if size = instructions(tree); size > limit {
+		return 0, &TooLargeError{Size: size, Limit: limit}
+	}
+	return size, nil
+}
+
+// instructions returns at least the number of instructions of the program of re, whose repetitions
+// are not written out yet. It does not overflow: the parser allows at most 1,000 repetitions, those
+// inside of others multiplied.
 func instructions(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {
@@ -47,16 +64,17 @@ func instructions(re *syntax.Regexp) int {
 	}
 	switch re.Op {
 	case syntax.OpLiteral:
-		return len(re.Rune)
+		n = len(re.Rune)
 	case syntax.OpCharClass:
-		return 1 + len(re.Rune)/10 // its ranges, 4 bytes a rune
-	case syntax.OpConcat:
-		return n
+		n = 1 + len(re.Rune)/10 // 4 bytes a rune
+	case syntax.OpCapture, syntax.OpStar:
+		n += 2
+	case syntax.OpPlus, syntax.OpQuest:
+		n++
 	case syntax.OpAlternate:
-		return n + len(re.Sub)
-	case syntax.OpRepeat:
-		times := max(re.Min, re.Max, 1)
-		return times * (n + 1)
+		n += len(re.Sub) - 1
+	case syntax.OpRepeat: // x{2,} is xx+, x{2,4} is xx(x(x)?)?
+		n = n*max(re.Min, re.Max, 1) + max(re.Max-re.Min, 2)
 	}
-	return n + 2
+	return max(n, 1)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/regex"
 	"github.com/mainstemdev/mainstem/topic/partition"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 )
@@ -206,7 +207,8 @@ func (g *group) loadMember(rec mainstem.Record, prefix int, compiled map[string]
 		re, ok := compiled[m.regex]
 		if !ok {
 			// One that is too large was stored by an older version; it matches no topic.
-			if re, err = coord.CompilePattern(m.regex); err != nil && !errors.Is(err, coord.ErrPatternSize) {
+			var large *regex.TooLargeError
+			if re, err = coord.CompilePattern(m.regex); err != nil && !errors.As(err, &large) {
 				return err
 			}
 			compiled[m.regex] = re
