@@ -186,6 +186,14 @@ func (x *index) since() mainstem.Position {
 	return x.at
 }
 
+// Refresh reads the index and the inline projections of the store into the handle, so that batches
+// that are built with it next are not refused with a [*StaleIndexError], unless these change again.
+// Calls that commit by themselves need no Refresh.
+func (s *Store) Refresh(ctx context.Context) error {
+	_, err := s.readIndex(ctx)
+	return err
+}
+
 // readIndex reads the control record and caches it in the handle.
 func (s *Store) readIndex(ctx context.Context) (*index, error) {
 	x := new(index)

@@ -118,6 +118,27 @@ type commitment struct {
 	b    *mainstem.Batch
 	plan plan
 	read []mainstem.Condition // of actions that have read: a conflict there is not one of the client's
+
+	stores map[string]*event.Store // those that were opened, by name
+}
+
+// store returns an event store that knows its index.
+func (m *commitment) store(ctx context.Context, name string) (*event.Store, error) {
+	if s := m.stores[name]; s != nil {
+		return s, nil
+	}
+	s, err := event.Open(m.h.log, name, nil)
+	if err == nil {
+		err = s.Refresh(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m.stores == nil {
+		m.stores = make(map[string]*event.Store)
+	}
+	m.stores[name] = s
+	return s, nil
 }
 
 // reading notes the conditions that read adds: those of an action that reads first.
@@ -130,9 +151,12 @@ func (m *commitment) reading(read func() error) error {
 	return nil
 }
 
-// again reports whether err is a conflict with another writer of a key that an action has read:
-// then the commit is made anew, on what is there now.
+// again reports whether err is a conflict with another writer of a key that an action has read, or
+// with a change of the index of a store: then the commit is made anew, on what is there now.
 func (m *commitment) again(err error) bool {
+	if stale := (*event.StaleIndexError)(nil); errors.As(err, &stale) {
+		return true
+	}
 	var e *mainstem.Error
 	if !errors.As(err, &e) || e.Kind != mainstem.KindConflict {
 		return false
@@ -381,8 +405,8 @@ type eventAppendAction struct {
 	Events   json.RawMessage `json:"events"`
 }
 
-func (q *eventAppendAction) addTo(_ context.Context, m *commitment) (part, error) {
-	s, err := event.Open(m.h.log, q.Store, nil)
+func (q *eventAppendAction) addTo(ctx context.Context, m *commitment) (part, error) {
+	s, err := m.store(ctx, q.Store)
 	if err != nil {
 		return part{}, err
 	}
@@ -396,7 +420,7 @@ func (q *eventAppendAction) addTo(_ context.Context, m *commitment) (part, error
 	}
 	n := m.b.Len()
 	s.AppendTo(m.b, q.Stream, q.Expected.or(event.AnyVersion), events)
-	return eventsPart(n, len(events)), nil
+	return eventsPart(m.b, n, s.Space()), nil
 }
 
 // publishAction publishes records.

@@ -209,17 +209,29 @@ func (c *call) append(s *event.Store, stream string, expected event.Expected, ev
 	if who.id == "" {
 		return s.Append(c.ctx, stream, expected, events)
 	}
+	if err := s.Refresh(c.ctx); err != nil {
+		return event.Appended{}, err
+	}
 	b := mainstem.NewBatch()
 	s.AppendTo(b, stream, expected, events)
-	r, _, err := c.commit(b, who, nil)
+	done := eventsPart(b, 0, s.Space())
+	memo, err := json.Marshal(done)
+	if err != nil {
+		return event.Appended{}, mainstem.Refusef(mainstem.KindInternal, "http", "encode a plan: %w", err)
+	}
+	r, memo, err := c.commit(b, who, memo)
 	if err != nil {
 		return event.Appended{}, s.Explain(c.ctx, err)
 	}
-	a, _ := s.Result(b, r, stream)
-	if a.LastPosition == 0 { // an engine that leaves gaps between the positions of one batch
-		a.FirstPosition, a.LastPosition = r.First, r.Last
+	if r.Duplicate {
+		done = part{Events: []int{0, len(events)}} // of requests that left no plan, which were made without an index
+		if memo != nil {
+			if err := json.Unmarshal(memo, &done); err != nil {
+				return event.Appended{}, mainstem.Errorf(mainstem.KindCorrupt, "http", "a remembered plan: %w", err)
+			}
+		}
 	}
-	return a, nil
+	return done.appended(r), nil
 }
 
 // changeStream does what ?op= says.
@@ -230,6 +242,9 @@ func (c *call) changeStream(s *event.Store, stream string) error {
 	}
 	before, err := c.number("before")
 	if err != nil {
+		return err
+	}
+	if err := s.Refresh(c.ctx); err != nil {
 		return err
 	}
 	b := mainstem.NewBatch()
@@ -286,6 +301,9 @@ func deleteStream(c *call) error {
 	}
 	who, err := c.identify(nil)
 	if err != nil {
+		return err
+	}
+	if err := s.Refresh(c.ctx); err != nil {
 		return err
 	}
 	b := mainstem.NewBatch()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
 )
 
 // plan says which writes of a batch each action of a request made. With the receipt of the log
@@ -18,7 +19,7 @@ type plan struct {
 type part struct {
 	Key     *int     `json:"key,omitempty"`     // index of the write of a key
 	Value   *counter `json:"value,omitempty"`   // of an increment, with Key
-	Events  []int    `json:"events,omitempty"`  // index of the first event, and how many
+	Events  []int    `json:"events,omitempty"`  // index of the first event, and the number of writes up to the last
 	Records []slot   `json:"records,omitempty"` // record batches
 }
 
@@ -41,8 +42,19 @@ func recordsPart(b *mainstem.Batch, first int, space string) part {
 	return p
 }
 
-// eventsPart returns the plan of n events appended by the writes from first on.
-func eventsPart(first, n int) part { return part{Events: []int{first, n}} }
+// eventsPart returns the plan of the events appended by the writes from first on: records of an
+// index may be before and between them.
+func eventsPart(b *mainstem.Batch, first int, space string) part {
+	writes := b.Writes()
+	last := len(writes)
+	for first < last && writes[first].Space != space {
+		first++
+	}
+	for first < last && writes[last-1].Space != space {
+		last--
+	}
+	return part{Events: []int{first, last - first}}
+}
 
 // keyPart returns the plan of the write of a key; value is that of an increment.
 func keyPart(index int, value *counter) part { return part{Key: &index, Value: value} }
@@ -95,6 +107,18 @@ func (p *part) result(r mainstem.Receipt) result {
 		}
 	}
 	return out
+}
+
+// appended returns the events that an action appended, by the receipt of its batch.
+func (p *part) appended(r mainstem.Receipt) event.Appended {
+	first, last := p.Events[0], p.Events[0]+p.Events[1]-1
+	if first > last || last >= len(r.Versions) {
+		return event.Appended{FirstPosition: r.First, LastPosition: r.Last, Duplicate: r.Duplicate}
+	}
+	at := positionsOf(r)
+	return event.Appended{
+		First: r.Versions[first], Last: r.Versions[last], FirstPosition: at[first], LastPosition: at[last], Duplicate: r.Duplicate,
+	}
 }
 
 // committed is the answer to a commit.
