@@ -162,13 +162,25 @@ func (t *eventRows) Commit(ctx context.Context, id string, items []eventRow) (in
 	if t.id != nil || t.exported {
 		return t.commitNew(ctx, id, items)
 	}
-	b := mainstem.NewBatch()
-	b.ID = id
-	for i := range items {
-		t.store.AppendTo(b, items[i].stream, event.AnyVersion, []event.Event{items[i].event})
+	for try := 1; ; try++ {
+		b := mainstem.NewBatch()
+		b.ID = id
+		for i := range items {
+			t.store.AppendTo(b, items[i].stream, event.AnyVersion, []event.Event{items[i].event})
+		}
+		_, err := t.log.Commit(ctx, b)
+		if err == nil {
+			return len(items), nil
+		}
+		if err = t.store.Explain(ctx, err); try == conflictRetries || !isStale(err) {
+			return 0, err
+		}
 	}
-	if _, err := t.log.Commit(ctx, b); err != nil {
-		return 0, t.store.Explain(ctx, err)
-	}
-	return len(items), nil
+}
+
+// isStale reports whether a batch was made without knowing the index of the store. The handle
+// knows it now.
+func isStale(err error) bool {
+	var stale *event.StaleIndexError
+	return errors.As(err, &stale)
 }

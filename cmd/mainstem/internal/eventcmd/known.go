@@ -64,7 +64,7 @@ func (k *knownEvents) forget(items []eventRow) {
 }
 
 // conflictRetries is how often a batch is put together anew because somebody
-// else wrote to one of its streams.
+// else wrote to one of its streams, or the index of the store changed.
 const conflictRetries = 20
 
 // commitNew appends the events of items that their streams do not hold yet. It
@@ -79,7 +79,7 @@ func (t *eventRows) commitNew(ctx context.Context, id string, items []eventRow) 
 		}
 		t.known.forget(items)
 		var conflict *event.ConflictError
-		if !errors.As(err, &conflict) {
+		if !errors.As(err, &conflict) && !isStale(err) {
 			return 0, err
 		}
 	}
@@ -88,7 +88,7 @@ func (t *eventRows) commitNew(ctx context.Context, id string, items []eventRow) 
 
 func (t *eventRows) tryNew(ctx context.Context, id string, items []eventRow) (int, error) {
 	b := mainstem.NewBatch()
-	touched := make(map[string]bool)
+	touched, written := make(map[string]bool), 0
 	for i := range items {
 		known, err := t.known.stream(ctx, t.store, items[i].stream)
 		if err != nil {
@@ -102,8 +102,9 @@ func (t *eventRows) tryNew(ctx context.Context, id string, items []eventRow) (in
 		t.known.ids++
 		touched[items[i].stream] = true
 		t.store.AppendTo(b, items[i].stream, known.version, []event.Event{*e})
+		written++
 	}
-	if b.Len() == 0 {
+	if written == 0 {
 		return 0, nil
 	}
 	b.ID = id
@@ -116,5 +117,5 @@ func (t *eventRows) tryNew(ctx context.Context, id string, items []eventRow) (in
 			t.known.streams[stream].version = event.AtVersion(a.Last)
 		}
 	}
-	return b.Len(), nil
+	return written, nil
 }

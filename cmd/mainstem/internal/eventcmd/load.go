@@ -120,7 +120,7 @@ func addUntil(cmd *cobra.Command, until *cli.Point) {
 // untilLimit takes over the limit of a read whose newest events may be left out.
 func untilLimit(until *cli.Point, limit *int) int {
 	n := *limit
-	if until.IsSet() {
+	if until.IsSet() && n > 0 { // a negative one is for the store to refuse
 		*limit = 0
 	}
 	return n
