@@ -230,38 +230,34 @@ func (s *Store) appendOnce(ctx context.Context, stream string, expected Expected
 		return Appended{}, s.Explain(ctx, err)
 	}
 	s.learn(b, r)
+	if r.Duplicate {
+		return s.appendedEarlier(ctx, r, stream, expected, len(events))
+	}
 	last := r.Versions[len(r.Versions)-1] // the last event is the last write
 	a := Appended{
 		Stream: stream, First: last - mainstem.Version(len(events)) + 1, Last: last,
-		FirstPosition: r.First, LastPosition: r.Last, Time: r.Time, Duplicate: r.Duplicate,
+		FirstPosition: r.First, LastPosition: r.Last, Time: r.Time,
 	}
-	if b.Len() > len(events) || len(r.Versions) > len(events) {
-		if a.FirstPosition, err = s.locateFirst(ctx, b, r, stream, a.First); err != nil {
-			return Appended{}, err
-		}
-	}
-	if r.Duplicate {
-		if err := s.checkRetry(ctx, a, expected); err != nil {
-			return Appended{}, err
-		}
+	if b.Len() > len(events) { // records of the index come before the first event
+		done, _ := s.Result(b, r, stream)
+		a.FirstPosition = done.FirstPosition
 	}
 	return a, nil
 }
 
-// locateFirst returns the position of the first event that b appended; records of the index come
-// before it. If the receipt is that of an earlier batch, whose index may have had another number of
-// records, it reads the event itself. If that is gone, the result is the position of the batch's
-// first record.
-func (s *Store) locateFirst(ctx context.Context, b *mainstem.Batch, r mainstem.Receipt, stream string, first mainstem.Version) (mainstem.Position, error) {
-	if !r.Duplicate {
-		done, _ := s.Result(b, r, stream)
-		return done.FirstPosition, nil
+// appendedEarlier returns the result of an Append whose batch ID is that of an earlier batch, which
+// may have written records of an index and of inline projections too.
+func (s *Store) appendedEarlier(ctx context.Context, r mainstem.Receipt, stream string, expected Expected, n int) (Appended, error) {
+	a, err := s.resultOfEarlier(ctx, r, stream, n)
+	if err != nil {
+		return Appended{}, err
 	}
-	for rec, err := range s.log.Read(ctx, s.spaces.events, []byte(stream), mainstem.Versions{From: first, To: first}) {
-		if err != nil {
-			return r.First, ignoreNotFound(err)
-		}
-		return rec.Position, nil
+	if a.First == 0 { // gone: the last event is the last write, unless there were inline projections
+		a.Last = r.Versions[len(r.Versions)-1]
+		a.First = a.Last - mainstem.Version(n) + 1
 	}
-	return r.First, nil
+	if err := s.checkRetry(ctx, a, expected); err != nil {
+		return Appended{}, err
+	}
+	return a, nil
 }

@@ -116,6 +116,9 @@ func (s *Store) resultOfEarlier(ctx context.Context, r mainstem.Receipt, stream 
 		}
 		a.Last, a.LastPosition = rec.Version, rec.Position
 	}
+	if first := a.Last - mainstem.Version(n) + 1; a.Last != 0 && a.First != first { // the first ones were truncated since
+		a.First, a.FirstPosition = first, r.First
+	}
 	if a.First == 0 { // the events were removed since: only their former existence is known
 		a.FirstPosition, a.LastPosition = r.First, r.Last
 	}

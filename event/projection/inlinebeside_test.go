@@ -410,3 +410,35 @@ func TestInlineVersionWithoutTables(t *testing.T) {
 		t.Errorf("there are the tables %v", names)
 	}
 }
+
+// TestAppendAgainWithoutTheProjection appends events with IDs again, after an inline append whose
+// answer was lost, by a store without the projection: the result is that of the first append.
+func TestAppendAgainWithoutTheProjection(t *testing.T) {
+	f := newFixture(t)
+	s := f.inline(nil, f.projection("totals", 1, f.add))
+	for i := range 5 { // the row has another version than the events
+		if _, err := s.Append(t.Context(), fmt.Sprint("order-", i), event.NoStream, []event.Event{f.event("ann", 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	evs := []event.Event{f.event("ann", 2), f.event("ann", 3), f.event("bob", 4)}
+	for i := range evs {
+		evs[i].ID = event.NewID()
+	}
+	first, err := s.Append(t.Context(), "order-9", event.AnyVersion, evs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := projection.RemoveInline(t.Context(), f.store, "totals"); err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []mainstem.Version{1, 3} { // also when the first events have been truncated
+		if err := f.store.Truncate(t.Context(), "order-9", before); err != nil {
+			t.Fatal(err)
+		}
+		again, err := f.store.Append(t.Context(), "order-9", event.AnyVersion, evs)
+		if err != nil || !again.Duplicate || again.First != first.First || again.Last != first.Last || again.LastPosition != first.LastPosition {
+			t.Errorf("truncated below %d: %+v, %v; want %+v", before, again, err, first)
+		}
+	}
+}
