@@ -176,15 +176,18 @@ func (s *Store) retryParked(ctx context.Context, p Parked, handler Handler) (boo
 	if err != nil {
 		return false, err
 	}
-	b := mainstem.NewBatch()
-	b.Durability = s.opts.Durability
 	var failure error
-	if len(evs) == 1 && evs[0].Position == p.Position {
-		failure = protect(func() error { return handler(ctx, b, evs[0]) })
-	}
-	if failure == nil {
-		s.UnparkTo(b, p)
-		_, failure = s.log.Commit(ctx, b)
+	for try := 1; try == 1 || try <= staleTries && isStale(failure); try++ {
+		b := mainstem.NewBatch()
+		b.Durability = s.opts.Durability
+		failure = nil
+		if len(evs) == 1 && evs[0].Position == p.Position {
+			failure = protect(func() error { return handler(ctx, b, evs[0]) })
+		}
+		if failure == nil {
+			s.UnparkTo(b, p)
+			_, failure = s.log.Commit(ctx, b)
+		}
 	}
 	switch {
 	case failure == nil:

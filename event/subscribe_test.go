@@ -269,6 +269,28 @@ func TestSubscriptionParksPoison(t *testing.T) {
 	})
 }
 
+// TestRetryParkedAfterAnIndexWasMade retries with a handler that appends, by a handle that does not
+// know yet that the store has an index.
+func TestRetryParkedAfterAnIndexWasMade(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		bad := write(t, s, "order-1", event.NoStream, some("Bad", 1))
+		sub := subscribe(t, s, quick(event.SubscribeOptions{Attempts: 1, OnPoison: event.ParkPoison}), func(context.Context, *mainstem.Batch, event.Recorded) error {
+			return errors.New("not yet")
+		})
+		waitFor(t, sub, bad.LastPosition)
+		if _, err := event.OpenIndexed(t.Context(), log, s.Name(), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		n, err := s.RetryParked(t.Context(), "count", func(_ context.Context, b *mainstem.Batch, ev event.Recorded) error {
+			s.AppendTo(b, "late-1", event.NoStream, some("Late", 1))
+			return nil
+		})
+		if err != nil || n != 1 {
+			t.Errorf("%d retried, %v; left %+v", n, err, collect(t, s.Parked(t.Context(), "count")))
+		}
+	})
+}
+
 // Two exclusive instances of one subscription never both advance: one goes on, the
 // other says so, also in the log, and ends.
 func TestExclusiveSubscriptionEnds(t *testing.T) {

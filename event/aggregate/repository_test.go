@@ -290,6 +290,23 @@ func testIntoABatch(t *testing.T, f *fixture) {
 	}
 }
 
+// TestSaveAfterAnIndexWasMade saves by a handle that does not know yet that the store has an index.
+func TestSaveAfterAnIndexWasMade(t *testing.T) {
+	f := newFixture(t)
+	r := f.accounts(t, nil)
+	a := r.New("1")
+	if err := a.Deposit(5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := event.OpenIndexed(t.Context(), f.log, "bank", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Save(t.Context(), a); err != nil {
+		t.Error(err)
+	}
+	withBalance(t, r, "1", 1, 5)
+}
+
 // TestMetadataOfAnotherEvent saves events with the metadata of one that has another schema version.
 // Only the type of an event decides which version it has.
 func TestMetadataOfAnotherEvent(t *testing.T) {

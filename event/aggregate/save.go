@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	"github.com/mainstemdev/mainstem"
@@ -91,13 +92,20 @@ func unstamped(m event.Metadata) event.Metadata {
 	return m
 }
 
+// staleTries is how often commit builds a batch because of a changed index.
+const staleTries = 8
+
 // commit writes c in a batch of its own. With inline projections it builds a new batch after a
-// conflict about their rows, as often as [Inline.Again] allows: the decision itself stays as it is.
+// conflict about their rows, as often as [Inline.Again] allows, and also when the index of the store
+// was not known: the decision itself stays as it is.
 func (s *streams) commit(ctx context.Context, c *change) (event.Appended, at, error) {
 	c.metadata = c.metadata.Or(event.MetadataFrom(ctx))
 	for try := 1; ; try++ {
 		done, now, err := s.commitOnce(ctx, c)
-		if err == nil || s.opts.Inline == nil || !s.opts.Inline.Again(ctx, s.stream(c.id), err, try) {
+		var stale *event.StaleIndexError
+		switch {
+		case errors.As(err, &stale) && try < staleTries:
+		case err == nil || s.opts.Inline == nil || !s.opts.Inline.Again(ctx, s.stream(c.id), err, try):
 			return done, now, err
 		}
 	}
