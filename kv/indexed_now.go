@@ -78,10 +78,11 @@ func (x *Indexed[T]) modify(ctx context.Context, batch *mainstem.Batch, key stri
 	if old, err = x.prior(ctx, v, "modify", key, true); err != nil {
 		return old, value, err
 	}
+	before := old.partsIn(d) // change may edit what the old value refers to
 	if value, err = change(old.value, old.live); err != nil {
 		return old, value, err
 	}
-	return old, value, x.replace(ctx, v, d, &old, "modify", key, value, s)
+	return old, value, x.replace(ctx, v, d, &old, before, "modify", key, value, s)
 }
 
 func failed(batch *mainstem.Batch, err error) error {

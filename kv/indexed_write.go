@@ -98,6 +98,17 @@ func (x *Indexed[T]) prior(ctx context.Context, v *view, op, key string, decode 
 	return p, err
 }
 
+// partsIn returns the parts of the value in each index of d: nil without a value.
+func (p *prior[T]) partsIn(d *declared[T]) [][]Part {
+	parts := make([][]Part, len(d.keep))
+	for i := range parts {
+		if p.live {
+			parts[i] = d.keep[i].of(&p.value, p.stored)
+		}
+	}
+	return parts
+}
+
 // addCondition makes batch depend on p being unchanged at the commit.
 func (p *prior[T]) addCondition(batch *mainstem.Batch, space string, key []byte) {
 	switch {
@@ -126,11 +137,12 @@ func (x *Indexed[T]) put(ctx context.Context, v *view, op, key string, value T, 
 			return err
 		}
 	}
-	return x.replace(ctx, v, d, &old, op, key, value, s)
+	return x.replace(ctx, v, d, &old, old.partsIn(d), op, key, value, s)
 }
 
-// replace is put for an old value that was read already.
-func (x *Indexed[T]) replace(ctx context.Context, v *view, d *declared[T], old *prior[T], op, key string, value T, s settings) error {
+// replace is put for an old value that was read already. before is its parts as stored: value may
+// share memory with the old value, and its parts may have changed with it.
+func (x *Indexed[T]) replace(ctx context.Context, v *view, d *declared[T], old *prior[T], before [][]Part, op, key string, value T, s settings) error {
 	b := x.plain
 	_, k, stored, err := b.encode(nil, key, value)
 	if err != nil {
@@ -150,10 +162,7 @@ func (x *Indexed[T]) replace(ctx context.Context, v *view, d *declared[T], old *
 	v.batch.Add(mainstem.Write{Op: mainstem.OpPut, Space: b.space, Key: k, Value: stored, Headers: s.headers, TTL: s.ttl})
 	for i := range d.keep {
 		keep := &d.keep[i]
-		e := entryChange{key: key, ttl: s.ttl, again: s.ttl > 0 || old.expires || d.MaxAge > 0, fresh: keep.of(&value, stored)}
-		if old.live {
-			e.old = keep.of(&old.value, old.stored)
-		}
+		e := entryChange{key: key, ttl: s.ttl, again: s.ttl > 0 || old.expires || d.MaxAge > 0, old: before[i], fresh: keep.of(&value, stored)}
 		if err := x.keepEntry(ctx, v, d, keep, e); err != nil {
 			return err
 		}
@@ -184,12 +193,8 @@ func (x *Indexed[T]) end(ctx context.Context, v *view, op mainstem.Op, key strin
 	s.addCondition(v.batch, b.space, k)
 	old.addCondition(v.batch, b.space, k)
 	v.batch.Add(mainstem.Write{Op: op, Space: b.space, Key: k, Headers: s.headers})
-	for i := range d.keep {
-		if !old.live {
-			break
-		}
-		keep := &d.keep[i]
-		if err := x.keepEntry(ctx, v, d, keep, entryChange{key: key, old: keep.of(&old.value, old.stored)}); err != nil {
+	for i, parts := range old.partsIn(d) {
+		if err := x.keepEntry(ctx, v, d, &d.keep[i], entryChange{key: key, old: parts}); err != nil {
 			return err
 		}
 	}
