@@ -58,8 +58,9 @@ type Past[T any] struct {
 // their time to live, are missing. A read that may be affected returns a [*HistoryError] and never
 // an older value in place of the missing one.
 //
-// One case is not detected: a value that was written after a deletion and has expired is missed
-// until the engine has removed it, which takes some seconds.
+// One case is not detected: a value that was the first of its key, or was written after a deletion,
+// and has expired is missed until the engine has removed it, which takes some seconds. In a table
+// with NoFeed the removal leaves no trace, so it is missed after that too.
 func (b *Bucket[T]) At(p Point) *Past[T] { return &Past[T]{b, p} }
 
 // At is [Bucket.At].
@@ -69,17 +70,19 @@ func (x *Indexed[T]) At(p Point) *Past[T] { return x.plain.At(p) }
 // NotFound.
 type HistoryError struct {
 	Table  string            // "database/table"
-	Key    string            // "" if the error is about all deleted keys
+	Key    string            // "" if the error is about all keys that have no record any more
 	At     Point             // the moment that was asked for
 	Begins mainstem.Position // position of the oldest record of Key from which on the history is complete; 0 if that is not known
-	Time   time.Time         // time of that record, or the time before which deletions are no longer recorded
+	Time   time.Time         // time of that record, or the time before which removed keys are forgotten; zero if that is not known
 }
 
 // Error says since when the history is complete.
 func (e *HistoryError) Error() string {
 	switch {
+	case e.Key == "" && e.Time.IsZero():
+		return fmt.Sprintf("table %s at %s: what MaxBytes has removed is forgotten", e.Table, e.At)
 	case e.Key == "":
-		return fmt.Sprintf("table %s at %s: history begins at %s: before that, deleted keys are forgotten", e.Table, e.At, e.Time.UTC().Format(time.RFC3339Nano))
+		return fmt.Sprintf("table %s at %s: history begins at %s: keys removed before that are forgotten", e.Table, e.At, e.Time.UTC().Format(time.RFC3339Nano))
 	case e.Begins == 0:
 		return fmt.Sprintf("table %s: key %.64q at %s: its newest revision has expired and is not held", e.Table, e.Key, e.At)
 	}
@@ -99,7 +102,8 @@ func (a *Past[T]) validate() error {
 }
 
 // Get returns the entry that key had. NotFound means that the key had no value then, or, as a
-// [*HistoryError], that its history does not reach back so far.
+// [*HistoryError], that its history does not reach back so far. For a key without any record, that
+// is so at a moment from before the table's removed keys were forgotten; see [Past.List].
 func (a *Past[T]) Get(ctx context.Context, key string) (Entry[T], error) {
 	if err := errors.Join(a.validate(), validateKey("get at", a.b.space, key)); err != nil {
 		return Entry[T]{}, err
@@ -147,7 +151,10 @@ func (a *Past[T]) find(ctx context.Context, from mainstem.Reader, key string, li
 		}
 		return r.Clone(), r.Live(), nil
 	}
-	if later.Version != 0 && later.First() > 1 {
+	switch {
+	case later.Version == 0:
+		return found, false, a.absent(ctx)
+	case later.First() > 1:
 		return found, false, a.gone(key, &later)
 	}
 	return found, false, nil
@@ -161,8 +168,9 @@ func (a *Past[T]) gone(key string, later *mainstem.Record) error {
 // walks all keys that the table has, deleted ones too. For a key whose history does not reach back
 // so far it yields an entry with only the Key and a [*HistoryError]; the loop may continue, as
 // after a value that cannot be decoded. A table that removes the tombstones of deleted keys (see
-// [Options.TombstoneAge]) can be listed only as of moments within that age. A table with MaxAge or
-// MaxBytes is Unsupported.
+// [Options.TombstoneAge]) can be listed only as of moments within that age, which a position
+// shows by the times of records in the feed of the log that are not after it. A table with MaxAge
+// or MaxBytes is Unsupported.
 func (a *Past[T]) List(ctx context.Context, q *Query) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
 		if q == nil {
@@ -267,12 +275,41 @@ func (a *Past[T]) complete(ctx context.Context) (bool, error) {
 		}
 		return false, err
 	}
-	p := info.Policy
-	if p.MaxAge > 0 || p.MaxBytes > 0 {
+	if info.Policy.MaxAge > 0 || info.Policy.MaxBytes > 0 {
 		return false, mainstem.Errorf(mainstem.KindUnsupported, "list at", "table %s has MaxAge or MaxBytes: what these remove leaves no trace", a.b.Name())
 	}
+	return true, a.remembered(ctx, &info)
+}
+
+// absent returns an error if a key that has no record may have had one at the moment.
+func (a *Past[T]) absent(ctx context.Context) error {
+	info, err := a.b.log.Space(ctx, a.b.space)
+	switch {
+	case errors.Is(err, mainstem.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case info.Policy.MaxBytes > 0:
+		return &HistoryError{Table: a.b.Name(), At: a.p}
+	case info.Policy.MaxAge > 0:
+		now, err := a.now(ctx)
+		if err != nil {
+			return err
+		}
+		// The record may be older than the moment by any time.
+		if removed := now.Add(-info.Policy.MaxAge); !info.Created.After(removed) {
+			return &HistoryError{Table: a.b.Name(), At: a.p, Time: removed}
+		}
+	}
+	return a.remembered(ctx, &info)
+}
+
+// remembered returns an error unless the table still has the tombstones of all keys that were
+// deleted after the moment.
+func (a *Past[T]) remembered(ctx context.Context, info *mainstem.SpaceInfo) error {
+	p := info.Policy
 	if p.History == 0 || p.TombstoneAge < 0 {
-		return true, nil
+		return nil
 	}
 	age := p.TombstoneAge
 	if age == 0 {
@@ -280,17 +317,17 @@ func (a *Past[T]) complete(ctx context.Context) (bool, error) {
 	}
 	now, err := a.now(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	forgotten := now.Add(-age)
+	if info.Created.After(forgotten) {
+		return nil
+	}
 	since, err := a.since(ctx, info.Last)
-	if err != nil {
-		return false, err
+	if err == nil && !since.After(forgotten) {
+		err = &HistoryError{Table: a.b.Name(), At: a.p, Time: forgotten}
 	}
-	if !since.After(forgotten) {
-		return false, &HistoryError{Table: a.b.Name(), At: a.p, Time: forgotten}
-	}
-	return true, nil
+	return err
 }
 
 // now returns the time of the engine's clock, or that of this machine if the engine has none.
@@ -309,17 +346,29 @@ func (a *Past[T]) now(ctx context.Context) (time.Time, error) {
 
 // since returns a time with this property: nothing was written to the table after the moment and
 // before it. last is the table's newest position.
+//
+// Times never decrease with positions, so this holds for the time of every record up to the moment.
+// The record at the moment may be gone, or be missing from the feed, so since takes one of the next
+// older ones. The records after the moment do not help: those of the table may be gone.
 func (a *Past[T]) since(ctx context.Context, last mainstem.Position) (time.Time, error) {
 	if !a.p.time.IsZero() {
 		return a.p.time, nil
 	}
-	if last <= a.p.position {
+	p := a.p.position
+	if last <= p {
 		return farFuture, nil // nothing was written
 	}
-	for r, err := range a.b.log.Feed(ctx, mainstem.Filter{After: a.p.position, Limit: 1}) {
-		return r.Time, err
+	for back := mainstem.Position(1); ; back *= 2 {
+		after := p - min(back, p)
+		for r, err := range a.b.log.Feed(ctx, mainstem.Filter{After: after, Limit: 1}) {
+			if err != nil || r.Position <= p {
+				return r.Time, err
+			}
+		}
+		if after == 0 {
+			return time.Time{}, nil
+		}
 	}
-	return time.Time{}, nil // something was written, and its record is gone
 }
 
 var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -211,3 +211,87 @@ func TestListsFromBeforeDeletionsWereForgotten(t *testing.T) {
 		}
 	})
 }
+
+// The tombstone of a deleted key is gone, and no record from before the deletion says when the moment
+// was: a list or a read as of a moment before it is refused, and does not miss the key.
+func TestThePastOfKeysThatLeftNoRecord(t *testing.T) {
+	for name, o := range map[string]*kv.Options{
+		"feed":    {History: 5},
+		"no feed": {History: 5, NoFeed: true},
+		"MaxAge":  {History: 5, MaxAge: 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
+				ctx := t.Context()
+				b := open[string](t, log, "t", o)
+				put(t, b, "gone", "v")
+				put(t, b, "there", "v")
+				p := head(t, log)
+				at := b.At(kv.AtPosition(p))
+				plain := func(key string) {
+					t.Helper()
+					_, err := at.Get(ctx, key)
+					if h := (*kv.HistoryError)(nil); !errors.Is(err, mainstem.ErrNotFound) || errors.As(err, &h) {
+						t.Errorf("%s: %v", key, err)
+					}
+				}
+				plain("never")
+				clock.Advance(time.Second)
+				check(t, b.Delete(ctx, "gone"))
+				plain("never") // no later than the deletion is forgotten
+				if o.MaxAge == 0 {
+					if got := collect(t, at.List(ctx, nil)); len(got) != 2 {
+						t.Errorf("at %d: %v", p, got)
+					}
+				}
+				clock.Advance(25 * time.Hour)
+				check(t, log.Sweep(ctx))
+				put(t, b, "x", "v")
+
+				var h *kv.HistoryError
+				_, err := at.Get(ctx, "gone")
+				if wantErr(t, err, mainstem.ErrNotFound); !errors.As(err, &h) || !h.Time.Equal(clock.Now().Add(-24*time.Hour)) {
+					t.Errorf("get: %v", err)
+				}
+				for e, err := range at.List(ctx, nil) {
+					if o.MaxAge > 0 {
+						wantErr(t, err, mainstem.ErrUnsupported)
+					} else if !errors.As(err, &h) || e.Key != "" {
+						t.Errorf("list: %+v, %v", e, err)
+					}
+				}
+				if at = b.At(kv.AtPosition(head(t, log))); o.MaxAge == 0 {
+					plain("never")
+					if got := collect(t, at.List(ctx, nil)); len(got) != 2 {
+						t.Errorf("now: %v", got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A moment whose own record was superseded is dated by the record before it.
+func TestThePastOfAPositionWithoutARecord(t *testing.T) {
+	eachClock(t, func(t *testing.T, log sweeper, clock *testkit.Clock) {
+		ctx := t.Context()
+		b := open[string](t, log, "t", &kv.Options{History: 5})
+		other := open[string](t, log, "other", nil)
+		put(t, b, "gone", "v")
+		clock.Advance(25 * time.Hour) // from here on the age of the table does not say that nothing is forgotten
+		put(t, b, "there", "v")
+		for range 3 {
+			put(t, other, "counter", "v")
+		}
+		p := head(t, log)
+		put(t, other, "counter", "v")
+		check(t, b.Delete(ctx, "gone"))
+		if got := collect(t, b.At(kv.AtPosition(p)).List(ctx, nil)); len(got) != 2 {
+			t.Errorf("%v", got)
+		}
+		_, err := b.At(kv.AtPosition(p)).Get(ctx, "never")
+		if h := (*kv.HistoryError)(nil); !errors.Is(err, mainstem.ErrNotFound) || errors.As(err, &h) {
+			t.Errorf("never: %v", err)
+		}
+	})
+}
