@@ -492,6 +492,12 @@ func (q *IndexQuery) scan() (r mainstem.Range, err error) {
 			r.End = append(r.End, tagAbove)
 		}
 	}
+	if n := len(q.Prefix); n > 0 && !q.Prefix[n-1].open {
+		// A text that continues with a zero byte begins with the stored form of the text.
+		if end := append(slices.Clone(r.Prefix), tagAbove); r.End == nil || bytes.Compare(end, r.End) < 0 {
+			r.End = end
+		}
+	}
 	if q.After == "" {
 		return r, nil
 	}
