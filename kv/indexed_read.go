@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/mainstemdev/mainstem"
@@ -102,7 +103,9 @@ func (i *IndexReader[T]) Page(ctx context.Context, q *IndexQuery) (entries []Ent
 		one.Limit = DefaultPage
 	}
 	limit := one.Limit
-	one.Limit++ // one entry more shows whether there is a next page
+	if limit > 0 && limit < math.MaxInt {
+		one.Limit++ // one entry more shows whether there is a next page
+	}
 	more, last := false, ""
 	err = i.each(ctx, []*IndexQuery{&one}, func(e Entry[T], entry []byte) bool {
 		if more = len(entries) == limit; more {

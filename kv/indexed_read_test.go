@@ -1,6 +1,7 @@
 package kv_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
@@ -44,4 +45,17 @@ func TestPrefixEndsWithItsText(t *testing.T) {
 			t.Errorf("from x and a zero byte: %s", got)
 		}
 	})
+}
+
+func TestLimitsOfPagesOfAnIndex(t *testing.T) {
+	log := must[mainstem.Log](t)(memory(t))
+	x := members(t, log)
+	set(t, x, "1", member{Email: "a"})
+	set(t, x, "2", member{Email: "b"})
+	_, _, err := x.By("email").Page(t.Context(), &kv.IndexQuery{Limit: -1})
+	wantErr(t, err, mainstem.ErrInvalid)
+	entries, next, err := x.By("email").Page(t.Context(), &kv.IndexQuery{Limit: math.MaxInt})
+	if check(t, err); len(entries) != 2 || next != "" {
+		t.Errorf("the largest limit: %v, %q", entries, next)
+	}
 }
