@@ -188,9 +188,9 @@ func compileElement(f *field, c *condition) (test, string) {
 	}, ""
 }
 
-// operands returns the values of a condition, converted to kind k. A slice that is the only value
-// of In or NotIn stands for its elements. The second result is the reason if the number of values
-// or a value is wrong.
+// operands returns the values of a condition, converted to kind k, for a field of type t. A slice
+// that is the only value of In or NotIn stands for its elements. The second result is the reason if
+// the number of values or a value is wrong.
 func operands(k kind, t reflect.Type, c *condition) ([]value, string) {
 	given := c.values
 	if list := reflect.ValueOf(firstOf(given)); (c.op == In || c.op == NotIn) && len(given) == 1 && list.Kind() == reflect.Slice {
@@ -215,7 +215,7 @@ func operands(k kind, t reflect.Type, c *condition) ([]value, string) {
 	values := make([]value, len(given))
 	for i, g := range given {
 		var ok bool
-		if values[i], ok = convert(k, g); !ok {
+		if values[i], ok = convert(k, t, g); !ok {
 			return nil, fmt.Sprintf("%#v is a %T, which is not exactly a %s", g, g, t)
 		}
 	}

@@ -105,9 +105,25 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// convert returns the operand of a query as a value of kind k. It returns false if kind k cannot
-// represent the operand exactly: 2.5 is no int, and 1<<53 + 1 is no float.
-func convert(k kind, operand any) (value, bool) {
+// convert returns the operand of a query as a value of kind k, for a field of type t. It returns
+// false if t cannot represent the operand exactly: 2.5 is no int, 300 is no int8, 1<<53 + 1 is no
+// float64, and 0.1 as a float64 is no float32.
+func convert(k kind, t reflect.Type, operand any) (value, bool) {
+	x, ok := convertKind(k, operand)
+	switch {
+	case !ok:
+	case k == kindInt:
+		ok = !t.OverflowInt(x.i)
+	case k == kindUint:
+		ok = !t.OverflowUint(x.u)
+	case k == kindFloat && t.Kind() == reflect.Float32:
+		ok = float64(float32(x.f)) == x.f || math.IsNaN(x.f)
+	}
+	return x, ok
+}
+
+// convertKind is convert for the largest type of kind k.
+func convertKind(k kind, operand any) (value, bool) {
 	v := reflect.ValueOf(operand)
 	if !v.IsValid() {
 		return value{}, false
