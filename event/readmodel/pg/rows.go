@@ -135,6 +135,10 @@ func Delete[T any](tx *projection.Tx, t *Table[T], key string) {
 // there is none, change is called with the zero T and false. An error of change is returned, and
 // nothing is written. The result must have the same key.
 func Modify[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key string, change func(old T, found bool) (T, error)) error {
+	e, err := entryOf(tx, t, key)
+	if err != nil {
+		return err
+	}
 	old, err := Get(ctx, tx, t, key)
 	found := err == nil
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
@@ -144,7 +148,7 @@ func Modify[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key stri
 	if err != nil {
 		return err
 	}
-	if got := t.Key(v); got != key {
+	if got := t.Key(v); got != e.id.key { // key may have another form, such as a UUID in upper case
 		return mainstem.Refusef(mainstem.KindInvalid, op, "table %s: the entry %.60q was given the key %.60q", t.name, key, got)
 	}
 	Put(tx, t, v)
