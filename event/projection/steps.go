@@ -197,26 +197,36 @@ func (c *control) abandon() { c.Next, c.NextVersion, c.From, c.To, c.Keep = 0, 0
 
 // rebuildInPlace removes the rows of the projection and moves its checkpoints back, if the row is
 // still Rebuilding when it is this engine's turn. Only one engine at a time may do that, since it
-// would remove what is written afterwards; a lease ensures that.
+// would remove what is written afterwards; a lease ensures that. If the lease is lost before the
+// last commit, rebuildInPlace begins again with another one.
 func (u *unit) rebuildInPlace(ctx context.Context) error {
 	k, err := u.e.keeper(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		changed := k.Changed()
-		l, err := k.Acquire(ctx, clearKey(u.p.name), "")
-		if err == nil {
-			defer release(ctx, l)
-			return u.clear(ctx, l)
-		}
-		if !errors.Is(err, lease.ErrHeld) {
+		if _, err := k.Session(ctx); err != nil {
 			return err
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
+		changed := k.Changed()
+		l, err := k.Acquire(ctx, clearKey(u.p.name), "")
+		switch {
+		case err == nil:
+			err = u.clear(ctx, l)
+			lost := !l.Valid()
+			release(ctx, l)
+			if err == nil || !lost || ctx.Err() != nil {
+				return err
+			}
+			u.e.opts.Logger.Warn("a rebuild in place has lost its lease, and begins again", "store", u.e.store.Name(), "projection", u.p.name, "error", err)
+		case errors.Is(err, lease.ErrHeld):
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		case !errors.Is(err, lease.ErrLost):
+			return err
 		}
 		if ctl, _, _, err := u.e.controls.get(ctx, u.p.name); err != nil || !ctl.Rebuilding {
 			return err // another has done it
@@ -224,7 +234,8 @@ func (u *unit) rebuildInPlace(ctx context.Context) error {
 	}
 }
 
-// clear removes the rows and commits the end of the rebuild, while the engine holds the lease l.
+// clear removes the rows and commits the end of the rebuild, while the engine holds the lease l. It
+// ends with an error when the lease is lost, because the last commit could not succeed any more.
 func (u *unit) clear(ctx context.Context, l *lease.Lease) error {
 	clearing, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -245,7 +256,7 @@ func (u *unit) clear(ctx context.Context, l *lease.Lease) error {
 	if err := u.p.clearAll(clearing, ctl.Build); err != nil {
 		return fmt.Errorf("rebuild projection %s: remove what it has written: %w", u.p.name, err)
 	}
-	_, err = u.e.controls.changeWith(ctx, u.e.store.Log(), u.p.name, func(c *control, b *mainstem.Batch) error {
+	_, err = u.e.controls.changeWith(clearing, u.e.store.Log(), u.p.name, func(c *control, b *mainstem.Batch) error {
 		if !c.Rebuilding {
 			return nil
 		}

@@ -3,6 +3,7 @@ package projection_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/event/readmodel"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/kv"
 )
 
 // row is what the tests of this file read of a control row.
@@ -200,5 +202,44 @@ func TestRebuildBesideWhilePausedInAChange(t *testing.T) {
 	f.check(1)
 	if s, err := e.Status(t.Context(), "sums"); err != nil || len(s.Partitions) != 2 {
 		t.Errorf("%+v, %v: want 2 partitions", s, err)
+	}
+}
+
+// The lease of a rebuild in place is lost while a Clear runs that takes no notice of it: the only
+// engine gets another lease and finishes the rebuild, whether Rebuild waits for it or not.
+func TestRebuildInPlaceLosesItsLease(t *testing.T) {
+	for _, noWait := range []bool{false, true} {
+		t.Run(fmt.Sprint("NoWait ", noWait), func(t *testing.T) {
+			f := newFixture(t)
+			leases, err := kv.Open[[]byte](f.log, "projection-leases/shop", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var calls atomic.Int64
+			p := f.projection("totals", 1, nil).WithClear(func(ctx context.Context) error {
+				if calls.Add(1) == 1 {
+					for key, err := range leases.Keys(t.Context(), &kv.Query{Prefix: "member/"}) {
+						if err := errors.Join(err, leases.Delete(t.Context(), key)); err != nil { // as other members do with one that is silent
+							t.Error(err)
+						}
+					}
+					<-ctx.Done()
+				}
+				return f.totals.Clear(context.WithoutCancel(ctx))
+			})
+			e := f.start(&projection.Options{TTL: 400 * time.Millisecond}, &projection.Async{Backoff: time.Millisecond}, p)
+			f.waitFor(e, "totals", f.payMany(20))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := e.Rebuild(ctx, "totals", &projection.RebuildOptions{InPlace: true, NoWait: noWait}); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, "the rebuild to end", func() bool {
+				s, err := e.Status(t.Context(), "totals")
+				return err == nil && s.State == projection.Running && calls.Load() > 1
+			})
+			f.waitFor(e, "totals", f.payMany(5))
+			f.check(1)
+		})
 	}
 }
