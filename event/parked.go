@@ -116,12 +116,22 @@ func decodeParked(rec *mainstem.Record) (Parked, error) {
 
 // Parked yields the parked events of the subscription called name, in the order of the log.
 func (s *Store) Parked(ctx context.Context, name string) iter.Seq2[Parked, error] {
+	return s.parked(ctx, name, append([]byte(name), 0))
+}
+
+// ParkedUnder yields the parked events of all subscriptions whose names begin with prefix, ordered
+// by name and then in the order of the log. An empty prefix is Invalid.
+func (s *Store) ParkedUnder(ctx context.Context, prefix string) iter.Seq2[Parked, error] {
+	return s.parked(ctx, prefix, []byte(prefix))
+}
+
+func (s *Store) parked(ctx context.Context, name string, prefix []byte) iter.Seq2[Parked, error] {
 	return func(yield func(Parked, error) bool) {
 		if err := checkSubscription("parked", name); err != nil {
 			yield(Parked{}, err)
 			return
 		}
-		for rec, err := range s.log.Scan(ctx, s.spaces.parked, mainstem.Range{Prefix: append([]byte(name), 0)}) {
+		for rec, err := range s.log.Scan(ctx, s.spaces.parked, mainstem.Range{Prefix: prefix}) {
 			if isNotFound(err) {
 				return
 			}

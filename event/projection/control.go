@@ -33,8 +33,8 @@ import (
 // checkpoints to From.
 //
 // Invariants: at most one of Rebuilding, Frozen and Aligning is set. Upto is above 0 if Aligning is
-// set, else 0. If Next is 0, so are NextVersion (except in a rebuild in place), To and Keep. Build
-// and Next are at most Builds, unless no rebuild was ever begun.
+// set, else 0. If Next is 0, so are NextVersion (except in a rebuild in place), To, Keep and
+// Moving. Build and Next are at most Builds, unless no rebuild was ever begun.
 type control struct {
 	Version    int    `json:"version"`              // of the handlers that wrote the rows that are read
 	Paused     bool   `json:"paused,omitempty"`     // nothing is handled, except for tables that are being built
@@ -56,6 +56,7 @@ type control struct {
 	From        mainstem.Position `json:"from,omitempty"`         // a rebuild handles the events after this
 	To          mainstem.Position `json:"to,omitempty"`           // and up to this; 0 means without end
 	Keep        time.Duration     `json:"keep,omitempty"`         // how long old tables are kept after a rebuild
+	Moving      bool              `json:"moving,omitempty"`       // the end of a rebuild has dropped parked events, and moves others; see parked.go
 
 	Tables string `json:"tables,omitempty"` // names of the tables that a blue/green rebuild builds, separated by commas
 	Clears bool   `json:"clears,omitempty"` // the rows can be removed, so that a rebuild in place is possible

@@ -90,6 +90,7 @@
 //	share.go         partitions and leases
 //	steps.go         the steps of a change of partitions or tables
 //	rebuild.go       requests for a rebuild
+//	parked.go        parked events after a rebuild or a change of partitions
 //	old.go           removal of tables that are no longer read
 //	faults.go        faults in the log, and skipping
 //	live.go          live projections

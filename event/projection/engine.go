@@ -39,7 +39,8 @@ type Async struct {
 	// one stream stay in order; those of different streams may be handled in another order than the
 	// log's. If the number differs from the present one it replaces it for all engines: the engine
 	// that started last decides. While the projection is paused, the change may wait for Resume or
-	// for a rebuild. Default: the present number, at first 1.
+	// for a rebuild. Parked events move to the subscriptions of their streams. Default: the present
+	// number, at first 1.
 	Partitions int
 	// MaxBatch is the maximum number of events in one commit. Default 100.
 	MaxBatch int

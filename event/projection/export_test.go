@@ -1,5 +1,14 @@
 package projection
 
+import "testing"
+
+// SetMaxRepark sets how many parked events one commit drops or moves, until the end of a test.
+func SetMaxRepark(t testing.TB, n int) {
+	before := maxRepark
+	maxRepark = n
+	t.Cleanup(func() { maxRepark = before })
+}
+
 // AtWork returns how many subscriptions of a projection run in an engine.
 func AtWork(e *Engine, name string) (n int) {
 	u, err := e.unit(name)

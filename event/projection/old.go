@@ -75,6 +75,9 @@ func (c controls) removeOld(ctx context.Context, store *event.Store, logger *slo
 				return next, fmt.Errorf("remove table %s: %w", name, err)
 			}
 		}
+		if err := dropParked(ctx, store, o.Key); err != nil { // the key is the name of the set that has built them
+			return next, err
+		}
 		if err := c.old.Delete(ctx, o.Key); err != nil {
 			return next, err
 		}

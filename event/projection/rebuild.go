@@ -55,6 +55,9 @@ var watching = backoff.Policy{First: 2 * time.Millisecond, Max: 250 * time.Milli
 // meanwhile. Rebuild returns when the rows are removed; [Engine.WaitFor] waits until the events are
 // handled.
 //
+// Parked events (see [event.Store.Parked]) that the rebuild handles again are no longer parked. Those
+// that it parks itself are parked at the subscriptions of the projection once its tables are read.
+//
 // A projection that was never started is NotFound unless it is registered; an inline one is
 // Unavailable. Options out of range, and a projection without the tables or the Clear that the
 // rebuild takes, are Invalid.

@@ -50,7 +50,7 @@ type Status struct {
 	Partitions []PartitionStatus // at least one; none for a live projection
 	Lag        uint64            // number of events still to be handled; counted up to MaxLag
 	Behind     uint64            // positions from Position to the newest record of the store; 0 if Lag is 0
-	Parked     uint64            // number of parked events; counted up to MaxLag
+	Parked     uint64            // number of parked events that the tables that are read lack; counted up to MaxLag
 	Handled    uint64            // number of events that this engine has handled; repetitions count
 	Faults     uint64            // number of failures in this engine
 	Dropped    uint64            // number of events that a live projection has left out
@@ -103,7 +103,7 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	if u == nil {
 		s.State, s.Err = stateOf(&ctl, s.Partitions)
 	}
-	return s, e.countTo(ctx, &s, u)
+	return s, e.countTo(ctx, &s, u, ctl.Build)
 }
 
 // Statuses returns the status of all projections that are registered with this engine, ordered by
@@ -209,8 +209,9 @@ func (e *Engine) partitionsTo(ctx context.Context, s *Status, ctl *control) erro
 	return nil
 }
 
-// countTo sets the fields of s that count events to be handled and parked events.
-func (e *Engine) countTo(ctx context.Context, s *Status, u *unit) error {
+// countTo sets the fields of s that count events to be handled and parked events. build is the
+// version of the tables that are read.
+func (e *Engine) countTo(ctx context.Context, s *Status, u *unit, build int) error {
 	head, err := e.store.LastPosition(ctx)
 	if err != nil {
 		return err
@@ -236,14 +237,12 @@ func (e *Engine) countTo(ctx context.Context, s *Status, u *unit) error {
 	if s.Lag == 0 {
 		s.Behind = 0
 	}
-	for _, p := range s.Partitions {
-		for _, err := range e.store.Parked(ctx, p.Subscription) {
-			if err != nil {
-				return err
-			}
-			if s.Parked++; s.Parked >= MaxLag {
-				return nil
-			}
+	for _, err := range parkedOf(ctx, e.store, readSets(s.Name, build)...) {
+		if err != nil {
+			return err
+		}
+		if s.Parked++; s.Parked >= MaxLag {
+			return nil
 		}
 	}
 	return nil

@@ -143,14 +143,25 @@ func (g *generation) finishBuilt(ctx context.Context) error {
 	if err := g.await(ctx, g.ctl.Next, g.ctl.To); err != nil {
 		return err
 	}
+	if !g.ctl.Paused { // so that nothing is parked while the parked events are read
+		return g.commit(ctx, mainstem.NewBatch(), func(c *control) { c.Paused = true })
+	}
 	return g.finish(ctx, g.ctl.To)
 }
 
 // finish makes the last step of a change in one commit: as many checkpoints as requested, all at
-// one position, and the aliases point to the new tables, if there are any.
+// one position, the parked events are at their subscriptions, and the aliases point to the new
+// tables, if there are any.
 func (g *generation) finish(ctx context.Context, at mainstem.Position) error {
 	b := mainstem.NewBatch()
 	e, ctl, name := g.u.e, &g.ctl, g.u.p.name
+	err := e.reparkTo(ctx, b, name, ctl, func(moving bool) error { return g.flush(ctx, b, moving) })
+	if errors.Is(err, errChanged) {
+		return nil // the next generation continues
+	}
+	if err != nil {
+		return err
+	}
 	e.replaceCheckpoints(b, name, ctl, at)
 	if ctl.Next > 0 {
 		for _, t := range g.u.p.tables {
@@ -193,7 +204,9 @@ func (c *control) replaced() {
 }
 
 // abandon records in the row that no tables are being built.
-func (c *control) abandon() { c.Next, c.NextVersion, c.From, c.To, c.Keep = 0, 0, 0, 0, 0 }
+func (c *control) abandon() {
+	c.Next, c.NextVersion, c.From, c.To, c.Keep, c.Moving = 0, 0, 0, 0, 0, false
+}
 
 // rebuildInPlace removes the rows of the projection and moves its checkpoints back, if the row is
 // still Rebuilding when it is this engine's turn. Only one engine at a time may do that, since it
@@ -215,10 +228,10 @@ func (u *unit) rebuildInPlace(ctx context.Context) error {
 			err = u.clear(ctx, l)
 			lost := !l.Valid()
 			release(ctx, l)
-			if err == nil || !lost || ctx.Err() != nil {
+			if err == nil || !lost && !errors.Is(err, errChanged) || ctx.Err() != nil {
 				return err
 			}
-			u.e.opts.Logger.Warn("a rebuild in place has lost its lease, and begins again", "store", u.e.store.Name(), "projection", u.p.name, "error", err)
+			u.e.opts.Logger.Warn("a rebuild in place begins again", "store", u.e.store.Name(), "projection", u.p.name, "error", err)
 		case errors.Is(err, lease.ErrHeld):
 			select {
 			case <-changed:
@@ -250,21 +263,49 @@ func (u *unit) clear(ctx context.Context, l *lease.Lease) error {
 	if err != nil || !ctl.Rebuilding {
 		return err
 	}
+	// The parked events are dropped first, so that what RetryParked does with them is removed too.
+	if err := u.changeClearing(clearing, l, nil); err != nil {
+		return err
+	}
 	if err := u.reset(clearing); err != nil {
 		return fmt.Errorf("rebuild projection %s: its target: %w", u.p.name, err)
 	}
 	if err := u.p.clearAll(clearing, ctl.Build); err != nil {
 		return fmt.Errorf("rebuild projection %s: remove what it has written: %w", u.p.name, err)
 	}
-	_, err = u.e.controls.changeWith(clearing, u.e.store.Log(), u.p.name, func(c *control, b *mainstem.Batch) error {
-		if !c.Rebuilding {
-			return nil
-		}
-		l.Fence(b)
+	return u.changeClearing(clearing, l, func(c *control, b *mainstem.Batch) {
 		u.e.replaceCheckpoints(b, u.p.name, c, c.From)
 		c.replaced()
 		c.Rebuilding, c.Version = false, u.p.version
 		c.abandon()
+	})
+}
+
+// changeClearing drops the parked events that the rebuild in place handles again and makes a change,
+// which may be nil, in one commit that is conditional on the lease l. It does nothing if the rebuild
+// has ended.
+func (u *unit) changeClearing(ctx context.Context, l *lease.Lease, change func(c *control, b *mainstem.Batch)) error {
+	log := u.e.store.Log()
+	_, err := u.e.controls.changeWith(ctx, log, u.p.name, func(c *control, b *mainstem.Batch) error {
+		if !c.Rebuilding {
+			return nil
+		}
+		err := u.e.reparkTo(ctx, b, u.p.name, c, func(bool) error {
+			l.Fence(b)
+			_, err := log.Commit(ctx, b)
+			b.Reset()
+			if errors.Is(err, mainstem.ErrConflict) {
+				err = errChanged
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		l.Fence(b)
+		if change != nil {
+			change(c, b)
+		}
 		return nil
 	})
 	return err

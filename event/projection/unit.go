@@ -114,7 +114,7 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 					// There may be old tables to remove. This is not signalled where the change is
 					// committed, because the end of the generation may cancel that commit before it
 					// has returned.
-					if now.Build != ctl.Build {
+					if now.Build != ctl.Build || now.Next != ctl.Next {
 						wake.Signal(u.e.swept)
 					}
 					return
