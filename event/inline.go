@@ -328,7 +328,7 @@ func (s *Store) explainInline(ctx context.Context, e *mainstem.Error) error {
 }
 
 // Selects reports whether f selects an event that is appended now, so that a subscription with f
-// would handle it.
+// would handle it. f selects no partition.
 func (f *Filter) Selects(r *Recorded) bool {
 	return (f.Category == "" || len(r.Stream) > len(f.Category) && r.Stream[len(f.Category)] == '-' && r.Stream[:len(f.Category)] == f.Category) &&
 		(len(f.Types) == 0 || slices.Contains(f.Types, r.Type)) &&

@@ -394,6 +394,10 @@ func TestInlineDroppedStore(t *testing.T) {
 func TestInlineRefusals(t *testing.T) {
 	f := newFixture(t)
 	p := f.projection("p", 1, nil)
+	part, err := projection.New("part", 1, event.Filter{Partitions: 4, Partition: 1}, projection.On(f.add))
+	if err != nil {
+		t.Fatal(err)
+	}
 	open := func(store *event.Store, types *event.Types, o *projection.InlineOptions, ps ...*projection.Projection) error {
 		_, err := projection.OpenInline(t.Context(), store, types, o, ps...)
 		return err
@@ -405,6 +409,7 @@ func TestInlineRefusals(t *testing.T) {
 		"nil projection": open(f.store, f.types, nil, nil),
 		"retries":        open(f.store, f.types, &projection.InlineOptions{Retries: -2}, p),
 		"remove nil":     projection.RemoveInline(t.Context(), nil, "p"),
+		"a partition":    open(f.store, f.types, nil, part),
 	} {
 		if !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("%s: %v, want Invalid", what, err)

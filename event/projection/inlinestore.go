@@ -140,8 +140,9 @@ func newInlineStore(store *event.Store, types *event.Types, o *InlineOptions, pr
 			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "store %s: a projection is nil", store.Name())
 		case names[p.name]:
 			return nil, mainstem.Refusef(mainstem.KindExists, op, "store %s: two projections are called %s", store.Name(), p.name)
-		}
-		if p.target != nil {
+		case p.filter.Partitions != 0 || p.filter.Partition != 0:
+			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "store %s: the filter of %s selects a partition, which appends cannot", store.Name(), p.name)
+		case p.target != nil:
 			return nil, mainstem.Refusef(mainstem.KindInvalid, op, "store %s: %s has a target, which is not written by the commits of appends: register it with an Engine", store.Name(), p.name)
 		}
 		names[p.name] = true
