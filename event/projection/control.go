@@ -41,6 +41,7 @@ type control struct {
 	Rebuilding bool   `json:"rebuilding,omitempty"` // nothing is handled; the rows are being removed
 	Restarts   uint64 `json:"restarts,omitempty"`   // number of restarts; a change makes engines begin again
 	Inline     bool   `json:"inline,omitempty"`     // the projection is inline: no engine may run it
+	Stale      bool   `json:"stale,omitempty"`      // it was inline, and lacks events that were appended without it; until a rebuild
 
 	Partitions int               `json:"partitions,omitempty"` // number of partitions; 0 means one
 	Epoch      uint64            `json:"epoch,omitempty"`      // incremented when the checkpoints are replaced

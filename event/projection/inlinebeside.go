@@ -122,7 +122,7 @@ func (s *InlineStore) both(ctx context.Context, p *Projection, held inlineAt, si
 func (s *InlineStore) replace(ctx context.Context, p *Projection, at inlineAt, since mainstem.Position) error {
 	on := inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.On, Since: since, Build: at.entry.Next}
 	ctl := at.ctl
-	ctl.Version, ctl.Build = p.version, at.entry.Next
+	ctl.Version, ctl.Build, ctl.Stale = p.version, at.entry.Next, false
 	ctl.abandon()
 	_, err := s.change(ctx, at, p.name, ctl, at.set.With(on), func(b *mainstem.Batch) {
 		for _, t := range p.tables {

@@ -133,7 +133,7 @@ func (s *InlineStore) step(ctx context.Context, p *Projection) (done bool, err e
 	case e.State == inlineset.On && e.Version == p.version:
 		return s.unlessStale(ctx, p, &at)
 	case e.State == "" && at.ctl.Inline && !at.ctl.Rebuilding: // the store was dropped and created again
-		at.ctl.Inline, at.ctl.Version = false, p.version
+		at.ctl.Inline, at.ctl.Stale, at.ctl.Version = false, false, p.version
 		at.ctl.abandon()
 		_, err = s.change(ctx, at, p.name, at.ctl, at.set.Entries, nil)
 		return false, err
@@ -172,7 +172,7 @@ func (s *InlineStore) unlessStale(ctx context.Context, p *Projection, at *inline
 	switch {
 	case err != nil:
 		return false, err
-	case bypassed <= at.entry.Since:
+	case bypassed <= at.entry.Since && !at.ctl.Stale:
 		return true, nil
 	case s.opts.Rebuild && len(p.tables) > 0:
 		return false, s.beginBeside(ctx, p)
@@ -464,7 +464,7 @@ func (s *InlineStore) clear(ctx context.Context, p *Projection, decided *inlineA
 			return errChanged
 		}
 		ctl := at.ctl
-		ctl.Rebuilding, ctl.Inline = false, false
+		ctl.Rebuilding, ctl.Inline, ctl.Stale = false, false, false
 		_, err = s.change(ctx, at, p.name, ctl, at.set.Entries, func(b *mainstem.Batch) {
 			s.store.SetCheckpointTo(b, p.name, 0)
 		})
@@ -507,8 +507,8 @@ func (s *InlineStore) begin(ctx context.Context, p *Projection, decided *inlineA
 
 // RemoveInline takes a projection out of the appends of a store, for programs that no longer have
 // it. Programs that have it fail with [*event.InlineError] from then on. Its rows remain. An
-// [Engine] with the projection, or [OpenInline], can continue from there. A projection that the
-// store does not have is NotFound.
+// [Engine] with the projection, or [OpenInline], can continue from there. If it is stale it stays
+// so until it is rebuilt. A projection that the store does not have is NotFound.
 func RemoveInline(ctx context.Context, store *event.Store, name string) error {
 	if store == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "remove inline projection", "the store is nil")
@@ -554,8 +554,13 @@ func (s *InlineStore) remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	// Read after head, so that no append up to head is missed.
+	bypassed, err := inlineset.Bypassed(ctx, s.store.Log(), s.store.Name())
+	if err != nil {
+		return err
+	}
 	ctl := at.ctl
-	ctl.Inline = false
+	ctl.Inline, ctl.Stale = false, ctl.Stale || bypassed > e.Since
 	_, err = s.change(ctx, at, name, ctl, at.set.Without(name), func(b *mainstem.Batch) { s.store.SetCheckpointTo(b, name, head) })
 	return err
 }

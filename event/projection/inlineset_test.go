@@ -94,6 +94,58 @@ func TestWithoutInline(t *testing.T) {
 	f.check(1)
 }
 
+// A stale projection stays stale when it is removed and opened again, or run by an engine, until it
+// is rebuilt.
+func TestRemoveInlineStaysStale(t *testing.T) {
+	for what, rebuild := range map[string]func(f *fixture, p *projection.Projection) error{
+		"inline": func(f *fixture, p *projection.Projection) error {
+			f.inline(nil, p)
+			if st := f.inlineStatus("totals"); !st.Stale {
+				t.Error("opened again, it is not stale")
+			}
+			_, err := f.tryInline(&projection.InlineOptions{Rebuild: true}, p)
+			if st := f.inlineStatus("totals"); st.Stale {
+				t.Error("rebuilt, it is still stale")
+			}
+			return err
+		},
+		"engine": func(f *fixture, p *projection.Projection) error {
+			e := f.start(nil, nil, p)
+			if st := f.inState(e, "totals", projection.Running); !st.Stale {
+				t.Error("in an engine, it is not stale")
+			}
+			err := e.Rebuild(t.Context(), "totals", &projection.RebuildOptions{InPlace: true})
+			if st := f.inState(e, "totals", projection.Running); st.Stale {
+				t.Error("rebuilt, it is still stale")
+			}
+			head, herr := f.log.Head(t.Context())
+			f.waitFor(e, "totals", head)
+			return errors.Join(err, herr)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := newFixture(t)
+			p := f.projection("totals", 1, nil)
+			f.mustPayInline(f.inline(nil, p), 5)
+			bypass, err := event.Open(f.log, "shop", &event.Options{WithoutInline: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := bypass.Append(t.Context(), "order-5", event.AnyVersion, []event.Event{f.event("ann", 5)}); err != nil {
+				t.Fatal(err)
+			}
+			f.expect("ann", 5)
+			if err := projection.RemoveInline(t.Context(), f.store, "totals"); err != nil {
+				t.Fatal(err)
+			}
+			if err := rebuild(f, p); err != nil {
+				t.Fatal(err)
+			}
+			f.check(1)
+		})
+	}
+}
+
 // A projection of a store with events is switched on while events are appended. No event is lost or
 // counted twice: appends by programs without the projection are refused from the commit that
 // switches it on.

@@ -58,6 +58,10 @@ func InlineStatuses(ctx context.Context, store *event.Store) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := openControls(store.Log(), store.Name())
+	if err != nil {
+		return nil, err
+	}
 	var out []Status
 	for _, e := range set.Entries {
 		st := Status{Name: e.Name, Version: e.Version, Inline: true, Position: last, Building: e.Next}
@@ -70,7 +74,11 @@ func InlineStatuses(ctx context.Context, store *event.Store) ([]Status, error) {
 		case e.State == inlineset.Building:
 			st.State = Rebuilding
 		}
-		st.Stale = e.State == inlineset.On && bypassed > e.Since
+		ctl, _, _, err := c.get(ctx, e.Name)
+		if err != nil {
+			return nil, err
+		}
+		st.Stale = e.State == inlineset.On && (bypassed > e.Since || ctl.Stale)
 		if e.Next > 0 && !e.Both() {
 			cp, err := store.Checkpoint(ctx, setName(e.Name, e.Next))
 			if err != nil && !errors.Is(err, mainstem.ErrNotFound) {

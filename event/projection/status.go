@@ -59,7 +59,7 @@ type Status struct {
 	PerEvent   time.Duration     // Busy divided by Handled
 	Building   int               // version of the tables that are being built; 0: none
 	Inline     bool              // its rows are written by appends; see InlineStore
-	Stale      bool              // inline, and events were appended without it; see event.Options.WithoutInline
+	Stale      bool              // it is or was inline, and events were appended without it; see event.Options.WithoutInline
 }
 
 // PartitionStatus describes one partition of a projection, in whatever engine it runs.
@@ -90,7 +90,7 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 			return s, err
 		}
 	}
-	s := Status{Name: name, Version: ctl.Version, Building: ctl.Next}
+	s := Status{Name: name, Version: ctl.Version, Building: ctl.Next, Stale: ctl.Stale}
 	if u != nil {
 		u.stateTo(&s)
 	}

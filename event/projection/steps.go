@@ -172,7 +172,7 @@ func (g *generation) finish(ctx context.Context, at mainstem.Position) error {
 	return g.commit(ctx, b, func(c *control) {
 		c.replaced()
 		if c.Next > 0 {
-			c.Build, c.Version, c.Paused = c.Next, c.NextVersion, c.Paused || c.To > 0
+			c.Build, c.Version, c.Stale, c.Paused = c.Next, c.NextVersion, false, c.Paused || c.To > 0
 			c.abandon()
 		}
 	})
@@ -276,7 +276,7 @@ func (u *unit) clear(ctx context.Context, l *lease.Lease) error {
 	return u.changeClearing(clearing, l, func(c *control, b *mainstem.Batch) {
 		u.e.replaceCheckpoints(b, u.p.name, c, c.From)
 		c.replaced()
-		c.Rebuilding, c.Version = false, u.p.version
+		c.Rebuilding, c.Stale, c.Version = false, false, u.p.version
 		c.abandon()
 	})
 }
