@@ -508,7 +508,8 @@ func (s *InlineStore) begin(ctx context.Context, p *Projection, decided *inlineA
 // RemoveInline takes a projection out of the appends of a store, for programs that no longer have
 // it. Programs that have it fail with [*event.InlineError] from then on. Its rows remain. An
 // [Engine] with the projection, or [OpenInline], can continue from there. If it is stale it stays
-// so until it is rebuilt. A projection that the store does not have is NotFound.
+// so until it is rebuilt, and a rebuild in place that has not finished begins again there. A
+// projection that the store does not have is NotFound.
 func RemoveInline(ctx context.Context, store *event.Store, name string) error {
 	if store == nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "remove inline projection", "the store is nil")
@@ -537,8 +538,17 @@ func (s *InlineStore) remove(ctx context.Context, name string) error {
 	switch e.State {
 	case "":
 		return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "remove inline projection " + name, Space: inlineset.ControlSpace(s.store.Name()), Key: inlineset.Control, Outcome: mainstem.NotWritten}
-	case inlineset.Building, inlineset.Holding: // its checkpoint is already there
-		_, err = s.change(ctx, at, name, at.ctl, at.set.Without(name), nil)
+	case inlineset.Building, inlineset.Holding: // its checkpoint is already there, or a rebuild writes it
+		ctl := at.ctl
+		if ctl.Rebuilding { // an engine then removes the rows, and no Clear of another process may run beside it
+			claim, err := claimRebuild(ctx, s.store, name)
+			if err != nil {
+				return err
+			}
+			defer claim.release()
+		}
+		ctl.Inline = false
+		_, err = s.change(ctx, at, name, ctl, at.set.Without(name), nil)
 		return err
 	case inlineset.On: // hold the appends, so that none comes between the position and the second commit
 		ctl := at.ctl

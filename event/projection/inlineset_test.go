@@ -146,6 +146,25 @@ func TestRemoveInlineStaysStale(t *testing.T) {
 	}
 }
 
+// A projection is removed while a rebuild in place has not finished: an engine finishes it.
+func TestRemoveInlineInARebuild(t *testing.T) {
+	f := newFixture(t)
+	no := errors.New("no")
+	s := f.inline(nil, f.projection("totals", 1, nil).WithClear(func(context.Context) error { return no }))
+	f.mustPayInline(s, 10)
+	if err := s.Rebuild(t.Context(), "totals"); !errors.Is(err, no) {
+		t.Fatalf("%v, want %v", err, no)
+	}
+	if err := projection.RemoveInline(t.Context(), f.store, "totals"); err != nil {
+		t.Fatal(err)
+	}
+	last := f.payMany(3)
+	e := f.start(nil, nil, f.projection("totals", 1, nil))
+	f.inState(e, "totals", projection.Running)
+	f.waitFor(e, "totals", last)
+	f.check(1)
+}
+
 // A projection of a store with events is switched on while events are appended. No event is lost or
 // counted twice: appends by programs without the projection are refused from the commit that
 // switches it on.
