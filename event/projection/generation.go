@@ -118,18 +118,25 @@ func (g *generation) isEnded() bool {
 	return g.ended
 }
 
-// drive makes the step that the row asks for, and tries again until it is made, by this engine or
-// by another. It ends at once when the engine stops.
-func (g *generation) drive() {
-	ctx, cancel := context.WithCancel(g.ctx)
-	defer cancel()
-	go func() { // ctx also ends when the engine stops
+// untilLeaving returns a context that ends with that of the generation, when the engine stops, and
+// when cancel is called.
+func (g *generation) untilLeaving() (ctx context.Context, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(g.ctx)
+	go func() {
 		select {
 		case <-g.u.leaving:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
+	return ctx, cancel
+}
+
+// drive makes the step that the row asks for, and tries again until it is made, by this engine or
+// by another. It ends at once when the engine stops.
+func (g *generation) drive() {
+	ctx, cancel := g.untilLeaving()
+	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
 		err := g.step(ctx)
 		switch {

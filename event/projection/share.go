@@ -85,10 +85,12 @@ func release(ctx context.Context, l *lease.Lease) {
 // when the session was lost or the log was unavailable.
 func (s *set) share() {
 	ctx := s.g.ctx
+	joining, cancel := s.g.untilLeaving() // so that the engine stops while the log is unavailable
+	defer cancel()
 	for n := 1; !s.g.over(); n++ {
-		k, err := s.g.u.e.keeper(ctx)
+		k, err := s.g.u.e.keeper(joining)
 		if err == nil {
-			err = s.shareWith(ctx, k)
+			err = s.shareWith(ctx, joining, k)
 		}
 		if s.g.over() {
 			return
@@ -109,9 +111,10 @@ type crew struct {
 }
 
 // shareWith runs the engine's share with leases of k. It returns an error when the session is lost
-// or the log is unavailable, and nil when the generation is to end.
-func (s *set) shareWith(ctx context.Context, k *lease.Keeper) error {
-	here, err := k.Acquire(ctx, hereKey(s.name(), k.Self().Name), "")
+// or the log is unavailable, and nil when the generation is to end. The parts run with ctx. Leases
+// are acquired with joining, which also ends when the engine stops.
+func (s *set) shareWith(ctx, joining context.Context, k *lease.Keeper) error {
+	here, err := k.Acquire(joining, hereKey(s.name(), k.Self().Name), "")
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func (s *set) shareWith(ctx context.Context, k *lease.Keeper) error {
 	defer c.end()
 	for {
 		changed := k.Changed()
-		retry, err := c.balance(ctx)
+		retry, err := c.balance(ctx, joining)
 		if err != nil {
 			return err
 		}
@@ -160,7 +163,7 @@ func (c *crew) quota() int {
 
 // balance stops parts above the quota and acquires free partitions below it. It returns retry if
 // the log was unavailable for some of them.
-func (c *crew) balance(ctx context.Context) (retry bool, err error) {
+func (c *crew) balance(ctx, joining context.Context) (retry bool, err error) {
 	quota := c.quota()
 	surplus := len(c.parts) - quota
 	for i := c.s.n - 1; i >= 0 && surplus > 0; i-- { // the highest first, so a repeated call stops the same ones
@@ -169,12 +172,12 @@ func (c *crew) balance(ctx context.Context) (retry bool, err error) {
 			surplus--
 		}
 	}
-	for i := 0; i < c.s.n && len(c.parts) < quota && ctx.Err() == nil; i++ {
+	for i := 0; i < c.s.n && len(c.parts) < quota && joining.Err() == nil; i++ {
 		key := partKey(c.s.name(), i)
 		if _, held := c.k.Holder(key); held || c.parts[i] != nil {
 			continue
 		}
-		l, err := c.k.Acquire(ctx, key, "")
+		l, err := c.k.Acquire(joining, key, "")
 		switch {
 		case err == nil:
 			c.begin(ctx, i, l)

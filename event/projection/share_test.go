@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/projection"
 	"github.com/mainstemdev/mainstem/event/readmodel"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -181,8 +182,19 @@ func testPartitionsOfTheDead(t *testing.T, f *fixture) {
 // cutLog is a log that can be out of reach.
 type cutLog struct {
 	mainstem.Log
-	mu  sync.Mutex
-	cut bool
+	mu      sync.Mutex
+	cut     bool
+	refused int // number of commits while it was out of reach
+}
+
+// await waits until a commit was refused.
+func (l *cutLog) await(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, "a commit to be refused", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.refused > 0
+	})
 }
 
 func (l *cutLog) set(cut bool) {
@@ -194,6 +206,9 @@ func (l *cutLog) set(cut bool) {
 func (l *cutLog) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	l.mu.Lock()
 	cut := l.cut
+	if cut {
+		l.refused++
+	}
 	l.mu.Unlock()
 	if cut {
 		return mainstem.Receipt{}, &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Err: errors.New("cut"), Outcome: mainstem.NotWritten}
@@ -252,5 +267,31 @@ func testFaultOfOnePartition(t *testing.T, f *fixture) {
 	}
 	if _, err := other.Skip(t.Context(), "totals"); !errors.Is(err, mainstem.ErrNotFound) {
 		t.Errorf("another Skip: %v, want NotFound", err)
+	}
+}
+
+// An engine stops while the log is unavailable, whether it waits for its membership or for leases.
+func TestStopWithoutTheLog(t *testing.T) {
+	for _, joined := range []bool{false, true} {
+		t.Run(fmt.Sprint("joined ", joined), func(t *testing.T) {
+			cut := &cutLog{Log: testengines.Memory(t)}
+			f := newFixtureOn(t, cut)
+			async := &projection.Async{Partitions: 4, Backoff: time.Millisecond}
+			first := f.start(nil, async, f.projection("totals", 1, nil)) // writes the control row
+			f.waitFor(first, "totals", f.payMany(5))
+			if !joined {
+				f.stop(first)
+				cut.set(true)
+				first = f.start(nil, async, f.projection("totals", 1, nil))
+				cut.await(t)
+			}
+			cut.set(true)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if err := first.Stop(ctx); err != nil {
+				t.Error(err)
+			}
+			cut.set(false)
+		})
 	}
 }
