@@ -86,7 +86,7 @@ func (p *part) result(r mainstem.Receipt) result {
 	var out result
 	at := positionsOf(r)
 	version := func(i int) (uint64, *position) {
-		if i >= len(r.Versions) {
+		if i < 0 || i >= len(r.Versions) {
 			return 0, new(position)
 		}
 		where := position(at[i])
@@ -109,16 +109,19 @@ func (p *part) result(r mainstem.Receipt) result {
 	return out
 }
 
-// appended returns the events that an action appended, by the receipt of its batch.
+// appended returns the events that a request with a key appended, by the receipt of its batch. The
+// record of the key is the last write.
 func (p *part) appended(r mainstem.Receipt) event.Appended {
+	a := event.Appended{FirstPosition: r.First, LastPosition: r.Last, Duplicate: r.Duplicate}
+	if len(p.Events) != 2 || p.Events[0] < 0 || p.Events[1] < 1 || p.Events[1] > len(r.Versions)-p.Events[0] {
+		return a // the plan is damaged
+	}
 	first, last := p.Events[0], p.Events[0]+p.Events[1]-1
-	if first > last || last >= len(r.Versions) {
-		return event.Appended{FirstPosition: r.First, LastPosition: r.Last, Duplicate: r.Duplicate}
+	a.First, a.Last = r.Versions[first], r.Versions[last]
+	if at := positionsOf(r); at[last] < r.Last { // else the engine leaves gaps between the positions of one batch
+		a.FirstPosition, a.LastPosition = at[first], at[last]
 	}
-	at := positionsOf(r)
-	return event.Appended{
-		First: r.Versions[first], Last: r.Versions[last], FirstPosition: at[first], LastPosition: at[last], Duplicate: r.Duplicate,
-	}
+	return a
 }
 
 // committed is the answer to a commit.
