@@ -125,7 +125,7 @@ func (r *Deciders[S, C, E]) Handle(ctx context.Context, id string, cmd C) (event
 // condition alone. A batch takes one decision for each aggregate; a second is Invalid. An error of
 // the load or of Decide leaves b as it was. Any other error also fails b: Commit returns it too.
 func (r *Deciders[S, C, E]) HandleTo(ctx context.Context, b *mainstem.Batch, id string, cmd C) error {
-	if err := r.decideIn(b, id); err != nil {
+	if err := r.decideIn(b, r.stream(id)); err != nil {
 		return err
 	}
 	d, err := r.load(ctx, id, Point{})

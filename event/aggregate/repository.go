@@ -209,7 +209,7 @@ func (r *Repository[A]) UpdateOrNewTo(ctx context.Context, b *mainstem.Batch, id
 }
 
 func (r *Repository[A]) updateTo(ctx context.Context, b *mainstem.Batch, id string, load func(context.Context, string) (A, error), f func(A) error) (mainstem.Version, error) {
-	if err := r.decideIn(b, id); err != nil {
+	if err := r.decideIn(b, r.stream(id)); err != nil {
 		return 0, err
 	}
 	a, err := load(ctx, id)

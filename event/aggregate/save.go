@@ -34,7 +34,7 @@ func (s *streams) addTo(ctx context.Context, b *mainstem.Batch, c *change) (snap
 	if err != nil {
 		return 0, err
 	}
-	if err := s.undecided(b, stream); err != nil {
+	if err := s.decideIn(b, stream); err != nil {
 		return 0, err
 	}
 	metadata := unstamped(c.metadata)
@@ -63,24 +63,17 @@ func (s *streams) addTo(ctx context.Context, b *mainstem.Batch, c *change) (snap
 	return last, nil
 }
 
-// undecided returns an error if b appends to stream.
-func (s *streams) undecided(b *mainstem.Batch, stream string) error {
+// decideIn fails b, with the error that it returns, if b appends to stream already.
+func (s *streams) decideIn(b *mainstem.Batch, stream string) error {
 	writes := b.Writes()
 	for i := range writes {
 		if w := &writes[i]; w.Op == mainstem.OpPut && w.Space == s.store.Space() && string(w.Key) == stream {
-			return mainstem.Refusef(mainstem.KindInvalid, "aggregate", "stream %.64q: the batch appends to it already: a second decision would not see the events of the first", stream)
+			err := mainstem.Refusef(mainstem.KindInvalid, "aggregate", "stream %.64q: the batch appends to it already: a second decision would not see the events of the first", stream)
+			b.Fail(err)
+			return err
 		}
 	}
 	return nil
-}
-
-// decideIn fails b, with the error that it returns, if b has a decision for the aggregate already.
-func (s *streams) decideIn(b *mainstem.Batch, id string) error {
-	err := s.undecided(b, s.stream(id))
-	if err != nil {
-		b.Fail(err)
-	}
-	return err
 }
 
 // unstamped returns m without the schema version of an event from which a caller may have taken m.
