@@ -89,6 +89,20 @@ func (c *cashier) sum(customer string, cents int) {
 	})
 }
 
+// rows returns the rows of a table as text.
+func (c *cashier) rows(name string) string {
+	c.t.Helper()
+	table, err := readmodel.OpenAs(c.sums, name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	rows, err := table.Find(c.t.Context(), readmodel.All())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return fmt.Sprint(rows)
+}
+
 // run runs mainstem projection on the server, and compares what it prints.
 func (c *cashier) run(status int, out string, line ...string) {
 	c.t.Helper()
@@ -146,6 +160,28 @@ func TestProjectionCommands(t *testing.T) {
 	c.sum("ann", 13)
 	c.sum("bad", 1)
 
+	// The table as it was, beside the one that is read.
+	then := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	c.run(cli.ExitOK, `^sums\treplayed\n$`, "replay", "sums", "--until", then, "--into", "shop/then")
+	c.run(cli.ExitOK, `^\{"store":"shop","projection":"sums","replayed":true\}\n$`, "replay", "sums", "--until", "4", "--into", "shop/sums=shop/four", "--json")
+	if got := c.rows("shop/then"); got != "[{ann 13} {bad 1}]" {
+		t.Errorf("the replay up to now has %s", got)
+	}
+	if got := c.rows("shop/four"); !strings.HasPrefix(got, "[{ann ") || got == "[{ann 13}]" {
+		t.Errorf("the replay up to position 4 has %s", got)
+	}
+	c.run(cli.ExitFailed, `^$`, "replay", "sums", "--until", "2000-01-01T00:00:00Z", "--into", "shop/none")
+	c.run(cli.ExitUsage, `^$`, "replay", "sums")
+	c.run(cli.ExitUsage, `^$`, "replay", "sums", "--into", "a/b", "--into", "c/d")
+	c.run(cli.ExitUsage, `^$`, "replay", "sums", "--cancel", "--until", "4")
+	c.bad.Store(true)
+	c.run(cli.ExitFailed, `^$`, "replay", "sums", "--into", "shop/bad")
+	c.run(cli.ExitOK, `(?m)^replay +at \d+ of \d+, into shop/sums=shop/bad\n +.*as asked$`, "status", "sums")
+	c.run(cli.ExitOK, `"replay_into":\{"shop/sums":"shop/bad"\},"replay_position":\d+,"replay_until":\d+,"replay_error":".*as asked"`, "status", "sums", "--json")
+	c.run(cli.ExitOK, `^sums\tcancelled\n$`, "replay", "sums", "--cancel")
+	c.run(cli.ExitOK, `^sums\trequested\n$`, "replay", "sums", "--into", "shop/more", "--no-wait")
+	c.bad.Store(false)
+
 	// An inline projection is shown, and refused, whatever the flags: only its program has its handlers.
 	inline, err := projection.New("till", 1, event.Filter{Category: "order"}, projection.On(func(context.Context, *projection.Tx, paid, event.Recorded) error { return nil }))
 	if err != nil {
@@ -157,4 +193,5 @@ func TestProjectionCommands(t *testing.T) {
 	c.run(cli.ExitOK, `(?m)^till\trunning\t\d+\t0$`, "list")
 	c.run(cli.ExitFailed, `^$`, "rebuild", "till")
 	c.run(cli.ExitFailed, `^$`, "rebuild", "till", "--in-place")
+	c.run(cli.ExitFailed, `^$`, "replay", "till", "--into", "shop/x")
 }

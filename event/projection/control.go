@@ -34,7 +34,8 @@ import (
 //
 // Invariants: at most one of Rebuilding, Frozen and Aligning is set. Upto is above 0 if Aligning is
 // set, else 0. If Next is 0, so are NextVersion (except in a rebuild in place), To, Keep and
-// Moving. Build and Next are at most Builds, unless no rebuild was ever begun.
+// Moving. Build and Next are at most Builds, unless no rebuild was ever begun. If Replay is 0, so are
+// ReplayVersion, ReplayUntil and ReplayInto; a replay is independent of everything else in the row.
 type control struct {
 	Version    int    `json:"version"`              // of the handlers that wrote the rows that are read
 	Paused     bool   `json:"paused,omitempty"`     // nothing is handled, except for tables that are being built
@@ -58,6 +59,13 @@ type control struct {
 	To          mainstem.Position `json:"to,omitempty"`           // and up to this; 0 means without end
 	Keep        time.Duration     `json:"keep,omitempty"`         // how long old tables are kept after a rebuild
 	Moving      bool              `json:"moving,omitempty"`       // the end of a rebuild has dropped parked events, and moves others; see parked.go
+
+	Replay        int               `json:"replay,omitempty"`         // number of the replay that is under way; 0: none
+	Replays       int               `json:"replays,omitempty"`        // the highest number that was ever begun
+	Replayed      int               `json:"replayed,omitempty"`       // number of the replay that was finished last
+	ReplayVersion int               `json:"replay_version,omitempty"` // of the handlers that replay
+	ReplayUntil   mainstem.Position `json:"replay_until,omitempty"`   // where it ends
+	ReplayInto    string            `json:"replay_into,omitempty"`    // the tables that it writes, by those of the projection: a JSON object
 
 	Tables string `json:"tables,omitempty"` // names of the tables that a blue/green rebuild builds, separated by commas
 	Clears bool   `json:"clears,omitempty"` // the rows can be removed, so that a rebuild in place is possible

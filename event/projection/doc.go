@@ -41,6 +41,11 @@
 // tables. This takes tables that are opened with readmodel.OpenAlias and declared with
 // [Projection.WithTables]. A rebuild in place removes the old rows first.
 //
+// # Replays
+//
+// [Engine.Replay] handles the events up to a moment in the past and writes the rows to other tables,
+// beside the projection, which is not changed.
+//
 // # Guarantees
 //
 // Exactly once: the writes of the handlers through the Tx and the checkpoint are one commit. It
@@ -90,6 +95,7 @@
 //	share.go         partitions and leases
 //	steps.go         the steps of a change of partitions or tables
 //	rebuild.go       requests for a rebuild
+//	replay.go        replays into other tables
 //	parked.go        parked events after a rebuild or a change of partitions
 //	old.go           removal of tables that are no longer read
 //	faults.go        faults in the log, and skipping

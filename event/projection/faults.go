@@ -85,11 +85,14 @@ func (e *Engine) Skip(ctx context.Context, name string) ([]event.Parked, error) 
 }
 
 // skipAllTo parks the events at which the subscriptions of a projection are faulted, as part of b.
-// It includes the subscriptions that build tables.
+// It includes the subscriptions that build tables, and that of a replay.
 func (e *Engine) skipAllTo(ctx context.Context, b *mainstem.Batch, name string, c *control) (parked []event.Parked, err error) {
 	names := subscriptions(name, 0, c.partitions())
 	if c.Next > 0 {
 		names = append(names, subscriptions(name, c.Next, c.partitions())...)
+	}
+	if c.Replay > 0 {
+		names = append(names, replaySet(name, c.Replay))
 	}
 	for _, s := range names {
 		p, ok, err := e.skipTo(ctx, b, s)

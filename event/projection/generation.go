@@ -65,7 +65,8 @@ func (g *generation) begin() {
 	if builds && !ctl.Frozen {
 		g.start(&set{g: g, n: ctl.partitions(), build: ctl.Next, tables: ctl.Next, until: max(ctl.To, ctl.Upto)})
 	}
-	g.wg.Go(g.drive)
+	g.wg.Go(func() { g.drive(g.step) })
+	g.beginReplay()
 }
 
 // start runs a set until the generation ends.
@@ -132,13 +133,13 @@ func (g *generation) untilLeaving() (ctx context.Context, cancel context.CancelF
 	return ctx, cancel
 }
 
-// drive makes the step that the row asks for, and tries again until it is made, by this engine or
-// by another. It ends at once when the engine stops.
-func (g *generation) drive() {
+// drive makes a step that the row asks for, and tries again until it is made, by this engine or by
+// another. It ends at once when the engine stops.
+func (g *generation) drive(step func(context.Context) error) {
 	ctx, cancel := g.untilLeaving()
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
-		err := g.step(ctx)
+		err := step(ctx)
 		switch {
 		case err == nil:
 			wake.Signal(g.u.woken) // the row has changed, if there was a step to make
@@ -172,13 +173,15 @@ func (g *generation) commit(ctx context.Context, b *mainstem.Batch, change func(
 	return err
 }
 
-// set is the subscriptions of a generation that write one version of the tables.
+// set is the subscriptions of a generation that write one version of the tables, or the tables of a
+// replay.
 type set struct {
 	g      *generation
 	n      int               // number of subscriptions
 	build  int               // the version that they build; 0 for the tables that are read
 	tables int               // version of the tables that they write
 	until  mainstem.Position // where they end; 0 means without end
+	into   map[string]string // the tables that a replay writes, by those of the projection; else nil
 }
 
 // name returns the name of the set in the leases.
@@ -193,6 +196,9 @@ func (s *set) part(i int) *part {
 	}
 	if p.opts.Until = s.until; s.until > 0 {
 		p.opts.Tail = false
+	}
+	if s.into != nil {
+		p.name, p.opts.After = replaySet(s.g.u.p.name, s.g.ctl.Replay), 0
 	}
 	if s.build > 0 {
 		p.opts.After, p.opts.Tail = s.g.ctl.From, false

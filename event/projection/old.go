@@ -18,7 +18,7 @@ import (
 // read. Any engine of the store removes the tables when they are due. A version is not used again,
 // so it does no harm if two engines remove it.
 type oldBuild struct {
-	Tables []string  `json:"tables"` // with their versions
+	Tables []string  `json:"tables"` // with their versions; none of a replay, which has only parked events to remove
 	Due    time.Time `json:"due"`    // by the clock of the process that wrote the row
 }
 
@@ -80,6 +80,9 @@ func (c controls) removeOld(ctx context.Context, store *event.Store, logger *slo
 		}
 		if err := c.old.Delete(ctx, o.Key); err != nil {
 			return next, err
+		}
+		if len(o.Value.Tables) == 0 { // of a replay
+			continue
 		}
 		logger.Info("removed tables that are read no more", "store", store.Name(), "tables", o.Value.Tables)
 	}

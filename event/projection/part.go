@@ -202,13 +202,16 @@ func (p *part) recheck(ctx context.Context) error {
 func (p *part) handle(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
 	began := time.Now()
 	tx := newTx(b)
-	tx.version, tx.building, tx.tables = p.set.tables, p.set.build > 0, p.u.p.tables
+	tx.version, tx.building, tx.tables, tx.into = p.set.tables, p.set.build > 0, p.u.p.tables, p.set.into
 	todo, err := p.begin(ctx, tx, evs)
 	if err != nil {
 		return err
 	}
 	if err := p.u.p.applyAll(ctx, tx, p.u.e.types, todo); err != nil {
 		return err
+	}
+	if tx.into != nil && b.Len() > 0 {
+		return mainstem.Refusef(mainstem.KindInvalid, "projection", "%s: a handler has written to Tx.Batch, which a replay cannot write elsewhere", p.u.p.name)
 	}
 	if err := tx.flush(ctx); err != nil {
 		return err
@@ -218,6 +221,8 @@ func (p *part) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 			return err
 		}
 	}
-	p.u.note(evs, time.Since(began))
+	if tx.into == nil {
+		p.u.note(evs, time.Since(began))
+	}
 	return b.Err()
 }

@@ -59,6 +59,7 @@ type Status struct {
 	PerEvent   time.Duration     // Busy divided by Handled
 	Building   int               // version of the tables that are being built; 0: none
 	Inline     bool              // its rows are written by appends; see InlineStore
+	Replay     *ReplayStatus     // the replay that is under way; nil: none
 	Stale      bool              // it is or was inline, and events were appended without it; see event.Options.WithoutInline
 }
 
@@ -98,6 +99,9 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 		return s, nil
 	}
 	if err := e.partitionsTo(ctx, &s, &ctl); err != nil {
+		return Status{}, err
+	}
+	if s.Replay, err = e.replayStatus(ctx, name, &ctl); err != nil {
 		return Status{}, err
 	}
 	if u == nil {
@@ -174,6 +178,9 @@ func (u *unit) stateTo(s *Status) {
 		return
 	}
 	for _, p := range u.mu.parts {
+		if p.set.into != nil { // of a replay, which says nothing about the projection
+			continue
+		}
 		p.mu.Lock()
 		state, err := p.mu.state, p.mu.err
 		p.mu.Unlock()

@@ -20,13 +20,15 @@ import (
 // whatever number of events of the commit change it.
 type Tx struct {
 	batch    *mainstem.Batch
-	shared   bool           // the batch had writes before, which reads see too
-	rows     []row          // that were read or written, in the order of the first use
-	byKey    map[rowKey]row // the same rows, if there are more than searched; else nil
-	version  int            // of the tables that it writes
-	building bool           // version is not the one that is read
-	tables   []Versioned    // the projection's, of WithTables
-	target   Transaction    // nil if the projection has no target
+	shared   bool              // the batch had writes before, which reads see too
+	rows     []row             // that were read or written, in the order of the first use
+	byKey    map[rowKey]row    // the same rows, if there are more than searched; else nil
+	version  int               // of the tables that it writes
+	building bool              // version is not the one that is read
+	tables   []Versioned       // the projection's, of WithTables
+	target   Transaction       // nil if the projection has no target
+	into     map[string]string // the tables that a replay writes, by those of the projection; else nil
+	opened   map[string]any    // those of them that are open, a *readmodel.Table each
 }
 
 // tableOf returns the table of a model that tx writes. The error is Invalid for an alias that the
@@ -36,6 +38,9 @@ func tableOf[T any](tx *Tx, m readmodel.Model[T]) (*readmodel.Table[T], error) {
 	a, versions := m.(*readmodel.Alias[T])
 	if versions && !slices.ContainsFunc(tx.tables, func(t Versioned) bool { return t.Name() == a.Name() }) {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, op, "table %s: the projection does not say that it is its own; see Projection.WithTables", a.Name())
+	}
+	if tx.into != nil {
+		return replayTable(tx, m)
 	}
 	t, err := readmodel.VersionOf(m, tx.version)
 	if err == nil && !versions && tx.building {

@@ -111,10 +111,10 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 			for n := 1; !u.over(ctx); n++ {
 				now, _, _, err := u.e.controls.get(ctx, u.p.name)
 				if err == nil && (now != ctl || g.isEnded()) {
-					// There may be old tables to remove. This is not signalled where the change is
+					// There may be old tables or parked events to remove. This is not signalled where the change is
 					// committed, because the end of the generation may cancel that commit before it
 					// has returned.
-					if now.Build != ctl.Build || now.Next != ctl.Next {
+					if now.Build != ctl.Build || now.Next != ctl.Next || now.Replay != ctl.Replay {
 						wake.Signal(u.e.swept)
 					}
 					return

@@ -15,13 +15,27 @@ import (
 type Model[T any] interface {
 	Key(T) string
 	version(v int) (*Table[T], error)
+	// plain returns the table that has the model's name and options.
+	plain() *Table[T]
 }
 
 // VersionOf returns version v of a model. A [*Table] has one version: the result is the table,
 // whatever v is.
 func VersionOf[T any](m Model[T], v int) (*Table[T], error) { return m.version(v) }
 
+// NameOf returns the name of a model without a version, "database/table".
+func NameOf[T any](m Model[T]) string { return m.plain().bucket.Name() }
+
+// OpenAs returns the table "database/table" of the same log with the options of m. It reads and
+// creates nothing.
+func OpenAs[T any](m Model[T], name string) (*Table[T], error) {
+	t := m.plain()
+	return Open(t.log, name, &t.opts)
+}
+
 func (t *Table[T]) version(int) (*Table[T], error) { return t, nil }
+
+func (t *Table[T]) plain() *Table[T] { return t }
 
 // aliasTable is the table with the current version of each alias, by "database/table". The alias of
 // a table without a row there is at version 1, the table itself.
@@ -77,6 +91,8 @@ func (a *Alias[T]) Version(version int) (*Table[T], error) {
 	}
 	return Open(a.first.log, VersionName(a.Name(), version), &a.first.opts)
 }
+
+func (a *Alias[T]) plain() *Table[T] { return a.first }
 
 func (a *Alias[T]) version(v int) (*Table[T], error) { return a.Version(v) }
 

@@ -41,7 +41,8 @@ func (m commands) newStatus() *cobra.Command {
 		Long: `Show how a projection stands, as the log says: its position is the least of its
 partitions, lag the events that are still to be handled, in all of them. For each
 partition: the name of its checkpoint, its position, which process has committed
-last, and, if it cannot go on, why.`,
+last, and, if it cannot go on, why. A replay that is under way is shown with what it
+writes, its position and where it ends.`,
 		Example: `  mainstem projection status orders --store shop`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,10 +76,22 @@ func lag(n uint64) string {
 	return cli.Number(n)
 }
 
+// reason is the text of an error, "" for none.
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 func (m commands) fields(s *projection.Status) *cli.Fields {
 	f := new(cli.Fields).Add("store", *m.store).Add("projection", s.Name).Add("version", s.Version).Add("state", state(s)).
 		Add("position", s.Position).Add("lag", s.Lag).Add("behind", s.Behind).Add("parked", s.Parked).Add("partitions", len(s.Partitions))
 	cli.Opt(f, "building", s.Building)
+	if r := s.Replay; r != nil {
+		f.Add("replay_into", r.Into).Add("replay_position", r.Position).Add("replay_until", r.Until)
+		cli.Opt(f, "replay_error", reason(r.Err))
+	}
 	return f
 }
 
@@ -103,6 +116,12 @@ func (m commands) printStatus(s *projection.Status) error {
 	if s.Building > 0 {
 		lines = append(lines, [2]string{"building", cli.Number(s.Building)})
 	}
+	if r := s.Replay; r != nil {
+		lines = append(lines, [2]string{"replay", fmt.Sprintf("at %d of %d, into %s", r.Position, r.Until, cli.Printable(intoText(r.Into)))})
+		if r.Err != nil {
+			lines = append(lines, [2]string{"", cli.Printable(reason(r.Err))})
+		}
+	}
 	if err := m.Table(lines); err != nil {
 		return err
 	}
@@ -111,10 +130,7 @@ func (m commands) printStatus(s *projection.Status) error {
 
 func (m commands) printPartitions(s *projection.Status) error {
 	for _, p := range s.Partitions {
-		reason := ""
-		if p.Err != nil {
-			reason = p.Err.Error()
-		}
+		reason := reason(p.Err)
 		if m.Flags.JSON {
 			f := new(cli.Fields).Add("subscription", p.Subscription).Add("position", p.Position)
 			cli.Opt(f, "owner", p.Owner)

@@ -34,7 +34,7 @@ process runs a projection, and need none to be running: what is asked for waits.
 		RunE: cli.Group,
 	}
 	c.PersistentFlags().StringVar(m.store, "store", "events", "`name` of the event store")
-	c.AddCommand(m.newList(), m.newStatus(), m.newPause(), m.newResume(), m.newRebuild(), m.newSkip())
+	c.AddCommand(m.newList(), m.newStatus(), m.newPause(), m.newResume(), m.newRebuild(), m.newReplay(), m.newSkip())
 	return c
 }
 
