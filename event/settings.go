@@ -141,7 +141,10 @@ func (s *Store) scavengeStreams(ctx context.Context) (Scavenged, error) {
 // version before. It returns the totals of the calls that succeeded.
 func (s *Store) eachExcess(ctx context.Context, do func(stream string, before mainstem.Version) error) (Scavenged, error) {
 	var done Scavenged
-	now := time.Now()
+	now, err := s.clock(ctx)
+	if err != nil {
+		return done, err
+	}
 	for rec, err := range s.log.Scan(ctx, s.spaces.settings, mainstem.Range{}) {
 		if err != nil {
 			return done, ignoreNotFound(err)
@@ -169,6 +172,20 @@ func (s *Store) eachExcess(ctx context.Context, do func(stream string, before ma
 		}
 	}
 	return done, nil
+}
+
+// clock returns the time by the clock by which the log lets records expire, which leaves out a jump
+// that is not accepted; that of this machine if the engine has none.
+func (s *Store) clock(ctx context.Context) (time.Time, error) {
+	k, ok := s.log.(mainstem.ClockKeeper)
+	if !ok {
+		return time.Now(), nil
+	}
+	state, err := k.Clock(ctx)
+	if errors.Is(err, mainstem.ErrUnsupported) {
+		return time.Now(), nil
+	}
+	return state.Now.Add(-state.Held), err
 }
 
 // excess returns the first version of stream, and the version below which v does not allow events;

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/event"
 )
 
@@ -71,4 +74,39 @@ func TestModifySettingsFails(t *testing.T) {
 			t.Errorf("settings %+v, %v", v, err)
 		}
 	})
+}
+
+// Age counts by the clock of the log: a jump that the log does not accept makes no event older.
+func TestScavengeByTheClockOfTheLog(t *testing.T) {
+	var ahead atomic.Int64
+	began := time.Now()
+	log, err := pebblelog.OpenMemory(&pebblelog.Options{
+		Now:       func() time.Time { return began.Add(time.Since(began)).Add(time.Duration(ahead.Load())).Round(0) },
+		Monotonic: func() time.Duration { return time.Since(began) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	s, err := event.Open(log, "shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, s, "order-1", some("E", 3))
+	if err := s.SetSettings(t.Context(), "order-1", event.Settings{MaxAge: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	ahead.Store(int64(2 * time.Hour))
+	for accepted, want := range []uint64{0, 3} {
+		if accepted > 0 {
+			if _, err := log.AcceptClock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, scavenge := range []func(context.Context) (event.Scavenged, error){s.Scavengeable, s.Scavenge} {
+			if done, err := scavenge(t.Context()); err != nil || done.Events != want {
+				t.Errorf("with the jump accepted %d times: %+v, %v: want %d events", accepted, done, err, want)
+			}
+		}
+	}
 }
