@@ -188,10 +188,18 @@ func (s *Store) writeCheckpoint(b *mainstem.Batch, name []byte, p mainstem.Posit
 	b.Add(w)
 }
 
+// waitAgain is the time after which WaitFor looks whether the event that it waits for is still
+// there. Tests change it.
+var waitAgain = 5 * time.Second
+
 // WaitFor returns when the subscription called name has handled all events up to position that it
 // selects, in whatever process it runs. The results of the subscription for a write at position can
-// then be read. It does not poll. A position beyond the newest of the log is Invalid; a
-// subscription without a checkpoint, or whose checkpoint is deleted meanwhile, is NotFound.
+// then be read. Events that are removed meanwhile are not waited for, which WaitFor notices after
+// some seconds; else it does not poll. A filter of more than 64 KiB as JSON is not known here and
+// counts as one that selects everything, so WaitFor may wait for a later event.
+//
+// A position beyond the newest of the log is Invalid; a subscription without a checkpoint, or whose
+// checkpoint is deleted meanwhile, is NotFound.
 func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Position) error {
 	if _, err := s.Checkpoint(ctx, name); err != nil {
 		return err
@@ -203,36 +211,75 @@ func (s *Store) WaitFor(ctx context.Context, name string, position mainstem.Posi
 	if position > head {
 		return mainstem.Errorf(mainstem.KindInvalid, "wait for", "position %d is beyond the newest, %d", position, head)
 	}
-	key := []byte(name)
-	todo := mainstem.Position(0) // position of an event that is known to be selected: the wait lasts at least until it is handled
-	var by []byte
-	for rec, err := range s.log.Read(ctx, s.spaces.checkpoints, key, mainstem.Versions{Follow: true}) {
+	w := waiter{s: s, name: []byte(name), position: position}
+	for {
+		following, cancel := context.WithTimeout(ctx, waitAgain)
+		err := w.wait(ctx, following)
+		again := err != nil && following.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !again {
+			return err
+		}
+		if err := w.recheck(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// waiter is the state of a call of WaitFor.
+type waiter struct {
+	s        *Store
+	name     []byte
+	position mainstem.Position
+
+	// todo is the position of an event that is known to be selected by the filter: the wait lasts at
+	// least until it is handled. 0 if none is known.
+	todo   mainstem.Position
+	filter *Filter
+	saved  []byte // filter as it is stored
+}
+
+// wait follows the checkpoint until there is nothing to wait for any more, or following ends.
+func (w *waiter) wait(ctx, following context.Context) error {
+	space := w.s.spaces.checkpoints
+	for rec, err := range w.s.log.Read(following, space, w.name, mainstem.Versions{Follow: true}) {
 		if err != nil {
 			return err
 		}
 		if !rec.Live() {
-			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "wait for", Space: s.spaces.checkpoints, Key: bytes.Clone(key)}
+			return &mainstem.Error{Kind: mainstem.KindNotFound, Op: "wait for", Space: space, Key: bytes.Clone(w.name)}
 		}
 		cp, saved, err := decodeCheckpoint(&rec)
 		if err != nil {
 			return err
 		}
-		if cp.Position >= position {
+		if cp.Position >= w.position {
 			return nil
 		}
-		if cp.Position < todo && bytes.Equal(saved, by) {
+		if cp.Position < w.todo && bytes.Equal(saved, w.saved) {
 			continue
 		}
-		by = saved
-		filter, err := decodeFilter(&rec, saved)
-		if err != nil {
+		w.saved = bytes.Clone(saved)
+		if w.filter, err = decodeFilter(&rec, saved); err != nil {
 			return err
 		}
-		if todo, err = s.nextSelected(ctx, filter, cp.Position, position); err != nil || todo == 0 {
+		if w.todo, err = w.s.nextSelected(ctx, w.filter, cp.Position, w.position); err != nil || w.todo == 0 {
 			return err
 		}
 	}
 	return mainstem.ErrClosed // an engine ends a follower only with an error
+}
+
+// recheck forgets the event that is waited for if it is no longer there.
+func (w *waiter) recheck(ctx context.Context) error {
+	if w.todo == 0 {
+		return nil
+	}
+	next, err := w.s.nextSelected(ctx, w.filter, w.todo-1, w.todo)
+	if err == nil && next == 0 {
+		w.todo = 0
+	}
+	return err
 }
 
 // nextSelected returns the position of the first event after after, up to upTo, that f selects; 0

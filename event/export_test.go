@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -15,4 +16,11 @@ func (s *Store) Do(ctx context.Context, write func(b *mainstem.Batch)) (r mainst
 		return mainstem.Receipt{}, s.Explain(ctx, err)
 	}
 	return r, nil
+}
+
+// SetWaitAgain sets the time after which WaitFor looks for its event again, and returns the one
+// before.
+func SetWaitAgain(d time.Duration) (before time.Duration) {
+	before, waitAgain = waitAgain, d
+	return before
 }

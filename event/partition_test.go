@@ -127,6 +127,35 @@ func TestWaitForLearnsTheFilter(t *testing.T) {
 	})
 }
 
+// An event that is removed while its subscription does not run is not waited for; one that is still there is.
+func TestWaitForRemovedEvents(t *testing.T) {
+	before := event.SetWaitAgain(20 * time.Millisecond)
+	defer event.SetWaitAgain(before)
+	each(t, func(t *testing.T, _ mainstem.Log, s *event.Store) {
+		mustAppend(t, s, "order-1", some("E", 2))
+		last := mustAppend(t, s, "order-2", some("E", 1)).LastPosition
+		if err := s.SetCheckpoint(t.Context(), "p", 0); err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- s.WaitFor(within(t), "p", last) }()
+		if err := s.Truncate(t.Context(), "order-1", 3); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-waited:
+			t.Fatalf("the wait has ended with %v, and an event is there", err)
+		case <-time.After(60 * time.Millisecond): // however long, it may not end
+		}
+		if err := s.Truncate(t.Context(), "order-2", 2); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A checkpoint is moved from where it was read, and an event put aside, in one commit.
 func TestCheckpointIsMovedOnCondition(t *testing.T) {
 	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
