@@ -57,7 +57,9 @@ func (sub *Subscription) load(ctx context.Context) error {
 
 func (sub *Subscription) moved(p mainstem.Position) {
 	sub.written = p
-	sub.position.Store(uint64(p))
+	if before := sub.position.Swap(uint64(p)); uint64(p) < before {
+		sub.unwanted.Store(0)
+	}
 }
 
 // condition requires that the checkpoint is unchanged since this instance read it.

@@ -158,7 +158,6 @@ func (sub *Subscription) work() error {
 
 // catchUp handles the events that are stored already, in pages.
 func (sub *Subscription) catchUp() error {
-	sub.live.Store(false)
 	for {
 		if sub.reached(sub.Position()) {
 			return errReached
@@ -210,9 +209,7 @@ func (sub *Subscription) follow() error {
 		return err
 	}
 	handled := 0
-	sub.live.Store(true)
 	for rec, err := range s.log.Feed(sub.soft, sub.sel.filter(s, after, true)) {
-		sub.live.Store(false)
 		selected := false
 		if err == nil {
 			selected, err = sub.sel.wants(sub.soft, s, &rec)
@@ -233,7 +230,6 @@ func (sub *Subscription) follow() error {
 				return err
 			}
 		}
-		sub.live.Store(true)
 	}
 	return errClosing
 }

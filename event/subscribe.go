@@ -157,7 +157,7 @@ type Subscription struct {
 	stop context.CancelFunc
 
 	position atomic.Uint64
-	live     atomic.Bool // following, with nothing known to be unhandled
+	unwanted atomic.Uint64 // Lag has found no event to handle after Position and up to here
 	caughtUp chan struct{}
 	catchOne sync.Once
 	done     chan struct{}
@@ -272,7 +272,19 @@ func (sub *Subscription) Lag(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	position := sub.Position()
-	if sub.live.Load() || last <= position {
+	from := max(position, mainstem.Position(sub.unwanted.Load()))
+	if last <= from {
+		return 0, nil
+	}
+	next, err := sub.store.nextSelected(ctx, &sub.opts.Filter, from, last)
+	if err != nil {
+		return 0, err
+	}
+	if next == 0 {
+		sub.unwanted.Store(uint64(last))
+		if sub.Position() < position { // it was moved back meanwhile
+			sub.unwanted.Store(0)
+		}
 		return 0, nil
 	}
 	return uint64(last - position), nil
