@@ -307,7 +307,8 @@ var afterConflict = backoff.Policy{First: time.Millisecond, Max: 20 * time.Milli
 const splitAfter = 3
 
 // attempt calls the handler and commits its batch. It repeats both after conflicts, except those on
-// the checkpoint, as often as the options say.
+// the checkpoint, as often as the options say; and if the handler has appended by a handle that did
+// not know the index of its store, which it knows then.
 func (sub *Subscription) attempt(evs []Recorded) error {
 	conflicts := sub.opts.Conflicts
 	if len(evs) > 1 {
@@ -318,7 +319,11 @@ func (sub *Subscription) attempt(evs []Recorded) error {
 		if err == nil && n == 1 && len(evs) >= sub.size {
 			sub.size = min(sub.opts.MaxBatch, sub.size+sub.size/4+1)
 		}
-		if n > conflicts || isFatal(err) || !errors.Is(err, mainstem.ErrConflict) {
+		repeat := conflicts
+		if isStale(err) {
+			repeat = max(repeat, staleTries)
+		}
+		if n > repeat || isFatal(err) || !errors.Is(err, mainstem.ErrConflict) {
 			return err
 		}
 		if !afterConflict.Wait(sub.soft, n) {

@@ -209,7 +209,8 @@ func Delete[T any](tx *Tx, model readmodel.Model[T], key string) {
 
 // Modify reads the row of a model with a key and replaces it by the result of change. If there is
 // no row, old is the zero T and found is false. The result must have the same key. The commit
-// depends on the row.
+// depends on the row. If T is a pointer, later reads through tx see what change does to *old, also
+// after an error.
 func Modify[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key string, change func(old T, found bool) (T, error)) error {
 	r, err := get(ctx, tx, model, key)
 	if err != nil {
