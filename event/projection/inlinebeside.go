@@ -120,6 +120,10 @@ func (s *InlineStore) both(ctx context.Context, p *Projection, held inlineAt, si
 
 // replace is step 5. since is the position after which appends have written the new tables.
 func (s *InlineStore) replace(ctx context.Context, p *Projection, at inlineAt, since mainstem.Position) error {
+	// The new tables have what an engine had parked before the projection became inline.
+	if err := dropLacking(ctx, s.store, p.name, at.ctl.Build); err != nil {
+		return err
+	}
 	on := inlineset.Entry{Name: p.name, Version: p.version, State: inlineset.On, Since: since, Build: at.entry.Next}
 	ctl := at.ctl
 	ctl.Version, ctl.Build, ctl.Stale = p.version, at.entry.Next, false

@@ -400,6 +400,8 @@ func (s *InlineStore) progress(ctx context.Context, p *Projection, done mainstem
 // Without tables, the rows are removed first by the projection's Clear. Appends continue without
 // the projection meanwhile, and are held at the end; readers see the rows disappear and come back.
 //
+// Events that an engine parked before the projection became inline are no longer parked then.
+//
 // If Rebuild fails or the process ends, appends continue, and the next Rebuild or [OpenInline]
 // finishes it. A projection that is not of this program is NotFound; one without tables and Clear
 // is Invalid.
@@ -447,6 +449,10 @@ func (s *InlineStore) clear(ctx context.Context, p *Projection, decided *inlineA
 	defer claim.release()
 	began, err := s.begin(ctx, p, decided)
 	if err != nil {
+		return err
+	}
+	// The parked events are dropped first, so that what RetryParked does with them is removed too.
+	if err := dropLacking(claim.ctx, s.store, p.name, began.Build); err != nil {
 		return err
 	}
 	if err := p.clearAll(claim.ctx, began.Build); err != nil {

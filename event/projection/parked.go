@@ -106,6 +106,23 @@ func (g *generation) flush(ctx context.Context, b *mainstem.Batch, moving bool) 
 	return err
 }
 
+// dropLacking removes the parked events that the tables of the version build lack, while no
+// subscription of the projection runs.
+func dropLacking(ctx context.Context, store *event.Store, name string, build int) error {
+	for _, set := range readSets(name, build) {
+		for n := 1; ; n++ {
+			err := dropParked(ctx, store, set)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, mainstem.ErrConflict) || !again.Wait(ctx, n) { // somebody else has handled one meanwhile
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // dropParked removes the parked events of a version of tables that is no longer read.
 func dropParked(ctx context.Context, store *event.Store, set string) error {
 	b := mainstem.NewBatch()

@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
 	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/event/readmodel"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
@@ -36,6 +37,13 @@ func (f *parking) breaks(customers ...string) { f.broken.Store(&customers) }
 // begin starts an engine with partitions.
 func (f *parking) begin(partitions int) *projection.Engine {
 	f.t.Helper()
+	async := &projection.Async{Partitions: partitions, Attempts: 1, OnPoison: event.ParkPoison, Backoff: time.Millisecond}
+	return f.start(nil, async, f.sumsOf(f.sums).WithTables(f.sums))
+}
+
+// sumsOf returns the projection, into a model.
+func (f *parking) sumsOf(model readmodel.Model[total]) *projection.Projection {
+	f.t.Helper()
 	add := func(ctx context.Context, tx *projection.Tx, ev paid, _ event.Recorded) error {
 		if slices.Contains(*f.broken.Load(), ev.Customer) {
 			return errors.New("as asked")
@@ -43,7 +51,7 @@ func (f *parking) begin(partitions int) *projection.Engine {
 		if ev.Customer == "stuck" && f.stuck.Load() {
 			return mainstem.Errorf(mainstem.KindUnavailable, "test", "as asked")
 		}
-		return projection.Modify(ctx, tx, f.sums, ev.Customer, func(old total, _ bool) (total, error) {
+		return projection.Modify(ctx, tx, model, ev.Customer, func(old total, _ bool) (total, error) {
 			return total{ev.Customer, old.Cents + ev.Cents, old.Count + 1}, nil
 		})
 	}
@@ -51,8 +59,7 @@ func (f *parking) begin(partitions int) *projection.Engine {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	async := &projection.Async{Partitions: partitions, Attempts: 1, OnPoison: event.ParkPoison, Backoff: time.Millisecond}
-	return f.start(nil, async, p.WithTables(f.sums))
+	return p
 }
 
 func (f *parking) status(e *projection.Engine) projection.Status {
@@ -266,5 +273,51 @@ func TestRebuildOfManyParked(t *testing.T) {
 	f.check(1)
 	if l.commits.Load() < 20 {
 		t.Errorf("%d commits: the test has proved nothing", l.commits.Load())
+	}
+}
+
+// What an engine has parked is handled by the rebuild of the projection once it is inline, and no longer parked.
+func TestInlineRebuildLeavesNothingParked(t *testing.T) {
+	for _, inPlace := range []bool{false, true} {
+		t.Run(fmt.Sprint("in place ", inPlace), func(t *testing.T) {
+			f := newParking(newFixture(t))
+			p := f.sumsOf(f.sums).WithTables(f.sums)
+			if inPlace {
+				p = f.sumsOf(f.totals).WithClear(f.totals.Clear)
+			}
+			f.breaks("bad")
+			f.pay(1, "good", 1)
+			f.pay(2, "bad", 1)
+			e, err := projection.Open(f.store, f.types, &projection.Options{Logger: discard})
+			if err == nil {
+				err = e.Register(p, &projection.Async{Attempts: 1, OnPoison: event.ParkPoison, Backoff: time.Millisecond})
+			}
+			if err := errors.Join(err, e.Start(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			f.waitFor(e, "sums", f.pay(1, "good", 1))
+			f.checkParked(e, 1, "bad")
+			f.stop(e)
+			f.breaks()
+
+			s, err := projection.OpenInline(t.Context(), f.store, f.types, &projection.InlineOptions{Logger: discard}, p)
+			if err == nil {
+				err = s.Rebuild(t.Context(), "sums")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if inPlace {
+				f.fixture.check(1)
+			} else {
+				f.beside.check(1)
+			}
+			for parked, err := range f.store.ParkedUnder(t.Context(), "sums") {
+				t.Errorf("left: %+v, %v", parked, err)
+			}
+			for parked, err := range f.store.Parked(t.Context(), "sums") {
+				t.Errorf("left: %+v, %v", parked, err)
+			}
+		})
 	}
 }
