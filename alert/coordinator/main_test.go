@@ -66,15 +66,11 @@ type site struct {
 
 func newSite(t testing.TB, s *alert.Server) *site {
 	t.Helper()
-	port, err := testport.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
 	h, err := omnibus.New(s, &omnibus.Options{Users: people})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t: t, table: s, handler: h, addr: fmt.Sprintf("127.0.0.1:%d", port)}
+	x := &site{t: t, table: s, handler: h, addr: testport.Address(t)}
 	x.start()
 	t.Cleanup(func() {
 		x.kill()

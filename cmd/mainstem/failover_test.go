@@ -14,6 +14,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert/coordinator"
 	"github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/alert/omnirest"
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 // objectServer is a process that serves alert tables, and can be killed and started again.
@@ -27,7 +28,7 @@ type objectServer struct {
 
 func newObjectServer(t *testing.T, name, dir string) *objectServer {
 	t.Helper()
-	s := &objectServer{t: t, name: name, dir: dir, address: freeAddress(t)}
+	s := &objectServer{t: t, name: name, dir: dir, address: testport.Address(t)}
 	s.start()
 	t.Cleanup(func() { s.kill() })
 	return s

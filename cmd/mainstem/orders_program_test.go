@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -161,7 +160,7 @@ func (s *orderService) killEvery(period, during time.Duration) {
 func (s *orderService) startServer() {
 	s.t.Helper()
 	if s.host == "" {
-		s.host = freeAddress(s.t)
+		s.host = testport.Address(s.t)
 	}
 	server, err := startServer(s.dir, os.Environ(), "--log", "data", "--durability", "os", "--listen", s.host)
 	if err != nil {
@@ -171,16 +170,6 @@ func (s *orderService) startServer() {
 	s.life.Lock()
 	defer s.life.Unlock()
 	s.life.ctx, s.life.stop = context.WithCancel(context.Background())
-}
-
-// freeAddress returns an address that nobody else gets while the server or the service is away.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	port, err := testport.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // killServer kills the server, and ends what its present life bounds.
@@ -196,7 +185,7 @@ func (s *orderService) startService() {
 	s.t.Helper()
 	listen := strings.TrimPrefix(s.url, "http://")
 	if listen == "" {
-		listen = freeAddress(s.t)
+		listen = testport.Address(s.t)
 	}
 	s.cmd = s.example(s.server.url, listen, strconv.Itoa(orderStock))
 	s.cmd.Stderr = &s.stderr

@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/remotelog"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testport"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
@@ -107,7 +108,7 @@ func (s *restartable) start(log mainstem.Log) {
 	s.t.Helper()
 	address := s.address
 	if address == "" {
-		address = closedPort(s.t)
+		address = testport.Address(s.t)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -231,7 +232,7 @@ func TestReaderOfSpaceCreatedAnewEndsWithNotFound(t *testing.T) {
 }
 
 func TestFollowerWithoutServerFailsAtOnce(t *testing.T) {
-	log := open(t, "http://"+closedPort(t), nil)
+	log := open(t, "http://"+testport.Address(t), nil)
 	n := 0
 	for _, err := range log.Feed(t.Context(), mainstem.Filter{Follow: true}) {
 		wantError(t, err, mainstem.KindUnavailable, mainstem.NoOutcome)

@@ -3,7 +3,6 @@ package remotelog_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -46,23 +45,13 @@ func head(t *testing.T, log mainstem.Log) mainstem.Position {
 	return p
 }
 
-// closedPort returns an address where nobody listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	port, err := testport.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
-}
-
 func TestCommitWithoutServerIsNotWritten(t *testing.T) {
 	for name, o := range map[string]*remotelog.Options{
 		"auto": nil, "sessions": {Transport: remotelog.Sessions}, "http2": {Transport: remotelog.RPC}, "http1": {HTTP1: true},
 		"grpc": {Protocol: remotelog.GRPC}, "no retries": {Retries: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := open(t, "http://"+closedPort(t), o)
+			log := open(t, "http://"+testport.Address(t), o)
 			_, err := log.Commit(t.Context(), put("", "k", "v"))
 			wantError(t, err, mainstem.KindUnavailable, mainstem.NotWritten)
 			_, err = log.Commit(t.Context(), put("id", "k", "v"))

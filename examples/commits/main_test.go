@@ -157,7 +157,7 @@ func TestKilled(t *testing.T) {
 
 // TestServerKilled kills the server under the program, again and again.
 func TestServerKilled(t *testing.T) {
-	dir, listen := t.TempDir(), freeAddress(t)
+	dir, listen := t.TempDir(), testport.Address(t)
 	child, _ := play(t, "serve", dir, listen)
 	client, out := play(t, "import", "http://"+listen, "")
 	done := make(chan error, 1)
@@ -185,13 +185,4 @@ func TestServerKilled(t *testing.T) {
 // time, so that a slow machine gets through too.
 func moment(kills int) time.Duration {
 	return time.Duration(100+rand.IntN(400)+kills*kills*50) * time.Millisecond
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	port, err := testport.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
 }

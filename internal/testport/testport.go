@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"testing"
 )
 
 // The ports that Free chooses from lie between those of well-known services and
@@ -42,6 +43,16 @@ func Free() (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("testport: none of %d ports between %d and %d is free: %w", attempts, first, last, err)
+}
+
+// Address returns 127.0.0.1 with a port of [Free].
+func Address(t testing.TB) string {
+	t.Helper()
+	port, err := Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // reserve takes the port for this process if it is free.

@@ -34,11 +34,7 @@ func newVillage(t *testing.T) *village {
 	t.Helper()
 	v := &village{t: t, peers: make(map[string]string), nodes: make(map[string]*process)}
 	for _, name := range []string{"a", "b", "c"} {
-		port, err := testport.Free()
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.peers[name] = fmt.Sprintf("127.0.0.1:%d", port)
+		v.peers[name] = testport.Address(t)
 	}
 	return v
 }

@@ -231,11 +231,7 @@ func TestOneDialForManyCallers(t *testing.T) {
 }
 
 func TestUnreachableFailsFast(t *testing.T) {
-	nobody, err := testport.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := fmt.Sprintf("127.0.0.1:%d", nobody)
+	addr := testport.Address(t)
 	var asked atomic.Int64
 	o := plain("a")
 	o.MinBackoff, o.MaxBackoff = time.Hour, time.Hour
@@ -256,13 +252,9 @@ func TestUnreachableFailsFast(t *testing.T) {
 
 // TestAdvertisedAddress: a node that was connected can be dialed without Resolve.
 func TestAdvertisedAddress(t *testing.T) {
-	port, err := testport.Free() // not one that another listener may be given when a has closed
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := open(t, plain("b"), &hears{})
 	o := plain("a")
-	o.Listen = fmt.Sprint("127.0.0.1:", port)
+	o.Listen = testport.Address(t) // not one that another listener may be given when a has closed
 	o.Resolve = at(b)
 	a := open(t, o, &hears{})
 	first := peer(t, a, "b")

@@ -17,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
+	"github.com/mainstemdev/mainstem/internal/testport"
 	"github.com/mainstemdev/mainstem/kv"
 	"github.com/mainstemdev/mainstem/lease"
 	"github.com/mainstemdev/mainstem/server"
@@ -37,6 +38,14 @@ func duties(t *testing.T, log mainstem.Log) *kv.Bucket[map[string]any] {
 func onNATS(url, advertise string, ttl time.Duration) change {
 	return func(c *server.Config, k *kafkaserver.Config) {
 		c.Log, k.Advertise, k.Lease = url, advertise, ttl
+	}
+}
+
+// at makes the server listen for Kafka at an address that nobody else gets while it does not listen.
+func at(address string, more change) change {
+	return func(c *server.Config, k *kafkaserver.Config) {
+		more(c, k)
+		k.Listen = address
 	}
 }
 
@@ -69,7 +78,7 @@ func TestStoppedServerGivesTheLeaseBack(t *testing.T) {
 // and serves again when the other is silent.
 func TestLostLease(t *testing.T) {
 	t.Parallel() // it mostly waits
-	n := start(t, onNATS(testnats.NewServer(t, nil).URL(), "", 2*time.Second))
+	n := start(t, at(testport.Address(t), onNATS(testnats.NewServer(t, nil).URL(), "", 2*time.Second)))
 	cl := kafkaClient(t, n, kgo.DefaultProduceTopic("t"), kgo.AllowAutoTopicCreation())
 	if err := cl.ProduceSync(t.Context(), kgo.StringRecord("before")).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -121,7 +130,7 @@ func TestLostLease(t *testing.T) {
 func TestLeaseOfAnUnreachableLog(t *testing.T) {
 	t.Parallel() // it mostly waits
 	nats := testnats.NewServer(t, nil)
-	n := start(t, onNATS(nats.URL(), "", time.Second))
+	n := start(t, at(testport.Address(t), onNATS(nats.URL(), "", time.Second)))
 	accepts := func() bool {
 		c, err := net.Dial("tcp", n.kafka.Addr().String())
 		if err == nil {
