@@ -106,6 +106,7 @@
 //	inlineclaim.go   the claim to a rebuild in place
 //	inlinedecide.go  commits and decisions with inline projections
 //	inlinestatus.go  the status of inline projections
+//	inlinereplay.go  their replays
 //	target.go        databases beside the log
 //	status.go        the status of projections
 //	owner.go         the projection of a checkpoint

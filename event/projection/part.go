@@ -210,8 +210,8 @@ func (p *part) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 	if err := p.u.p.applyAll(ctx, tx, p.u.e.types, todo); err != nil {
 		return err
 	}
-	if tx.into != nil && b.Len() > 0 {
-		return mainstem.Refusef(mainstem.KindInvalid, "projection", "%s: a handler has written to Tx.Batch, which a replay cannot write elsewhere", p.u.p.name)
+	if tx.into != nil {
+		return tx.flushReplay(ctx, p.u.p.name)
 	}
 	if err := tx.flush(ctx); err != nil {
 		return err
@@ -221,8 +221,6 @@ func (p *part) handle(ctx context.Context, b *mainstem.Batch, evs []event.Record
 			return err
 		}
 	}
-	if tx.into == nil {
-		p.u.note(evs, time.Since(began))
-	}
+	p.u.note(evs, time.Since(began))
 	return b.Err()
 }

@@ -64,13 +64,13 @@ type ReplayStatus struct {
 // again until the handlers succeed, [Engine.Skip] or [Engine.CancelReplay].
 //
 // A projection that was never started is NotFound unless it is registered. One that is inline is
-// Unavailable; one that is live or has a target is Invalid, as are options out of range. A table
+// Unavailable, see [InlineStore.Replay]; one that is live or has a target is Invalid, as are options out of range. A table
 // that has entries is Exists.
 func (e *Engine) Replay(ctx context.Context, name string, o *ReplayOptions) error {
 	if o == nil {
 		o = &ReplayOptions{}
 	}
-	until, err := e.replayUntil(ctx, o)
+	until, err := replayUntil(ctx, e.store, o)
 	if err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func (e *Engine) CancelReplay(ctx context.Context, name string) error {
 func replaySet(name string, number int) string { return fmt.Sprintf("%s@r%d", name, number) }
 
 // replayUntil returns the position at which a replay ends.
-func (e *Engine) replayUntil(ctx context.Context, o *ReplayOptions) (mainstem.Position, error) {
+func replayUntil(ctx context.Context, store *event.Store, o *ReplayOptions) (mainstem.Position, error) {
 	const op = "replay projection"
-	head, err := e.store.Log().Head(ctx)
+	head, err := store.Log().Head(ctx)
 	switch {
 	case err != nil:
 		return 0, err
@@ -120,23 +120,23 @@ func (e *Engine) replayUntil(ctx context.Context, o *ReplayOptions) (mainstem.Po
 	}
 	until := head
 	if !o.UntilTime.IsZero() {
-		until, err = e.positionAt(ctx, o.UntilTime, head)
+		until, err = positionAt(ctx, store, o.UntilTime, head)
 	}
 	if err == nil && until == 0 {
-		err = mainstem.Refusef(mainstem.KindInvalid, op, "store %s: there are no events until then", e.store.Name())
+		err = mainstem.Refusef(mainstem.KindInvalid, op, "store %s: there are no events until then", store.Name())
 	}
 	return until, err
 }
 
 // positionAt returns the position of the newest event up to head that was committed at t or before,
 // or 0. It reads about 64 events at most.
-func (e *Engine) positionAt(ctx context.Context, t time.Time, head mainstem.Position) (mainstem.Position, error) {
+func positionAt(ctx context.Context, store *event.Store, t time.Time, head mainstem.Position) (mainstem.Position, error) {
 	// Invariant: low is 0 or the position of an event at t or before, and the events after high are
 	// later than t. Times never decrease with positions.
 	low, high := mainstem.Position(0), head
 	for low < high {
 		middle := low + (high-low)/2
-		next, err := e.firstAfter(ctx, middle)
+		next, err := firstAfter(ctx, store, middle)
 		switch {
 		case err != nil:
 			return 0, err
@@ -153,8 +153,8 @@ func (e *Engine) positionAt(ctx context.Context, t time.Time, head mainstem.Posi
 }
 
 // firstAfter returns the first event of the store after p, or the zero value.
-func (e *Engine) firstAfter(ctx context.Context, p mainstem.Position) (event.Recorded, error) {
-	for r, err := range e.store.Feed(ctx, &event.FeedOptions{After: p, Limit: 1}) {
+func firstAfter(ctx context.Context, store *event.Store, p mainstem.Position) (event.Recorded, error) {
+	for r, err := range store.Feed(ctx, &event.FeedOptions{After: p, Limit: 1}) {
 		return event.Recorded{Position: r.Position, Time: r.Time}, err
 	}
 	return event.Recorded{}, nil
@@ -193,10 +193,8 @@ func (e *Engine) requestReplayTo(ctx context.Context, b *mainstem.Batch, name st
 	if c.Replay > 0 && c.ReplayVersion == version && (newest || c.ReplayUntil == until) && c.ReplayInto == string(text) {
 		return c.Replay, nil
 	}
-	for _, to := range into {
-		if err := e.checkEmpty(ctx, to); err != nil {
-			return 0, err
-		}
+	if err := checkEmpty(ctx, e.store.Log(), into); err != nil {
+		return 0, err
 	}
 	e.endReplayTo(b, name, c)
 	c.Replays++
@@ -245,18 +243,20 @@ func resolveInto(name string, declared []string, into map[string]string) (map[st
 	return out, nil
 }
 
-// checkEmpty refuses a table that has entries, and a wrong name.
-func (e *Engine) checkEmpty(ctx context.Context, name string) error {
-	table, err := kv.Open[[]byte](e.store.Log(), name, nil)
-	if err != nil {
-		return err
-	}
-	for key, err := range table.Keys(ctx, &kv.Query{Limit: 1}) {
+// checkEmpty refuses tables that have entries, and wrong names.
+func checkEmpty(ctx context.Context, log mainstem.Log, into map[string]string) error {
+	for _, name := range into {
+		table, err := kv.Open[[]byte](log, name, nil)
 		if err != nil {
 			return err
 		}
-		return mainstem.Refusef(mainstem.KindExists, "replay projection", "table %s has entries, %.60q for example", name, key).
-			WithHint("name a table that does not exist yet, or remove this one first")
+		for key, err := range table.Keys(ctx, &kv.Query{Limit: 1}) {
+			if err != nil {
+				return err
+			}
+			return mainstem.Refusef(mainstem.KindExists, "replay projection", "table %s has entries, %.60q for example", name, key).
+				WithHint("name a table that does not exist yet, or remove this one first")
+		}
 	}
 	return nil
 }
@@ -357,6 +357,14 @@ func (g *generation) finishReplay(ctx context.Context) error {
 	g.u.e.endReplayTo(b, name, &ended)
 	ended.Replayed = g.ctl.Replay
 	return g.commit(ctx, b, func(c *control) { *c = ended })
+}
+
+// flushReplay is flush for a replay, whose batch must have no other writes.
+func (tx *Tx) flushReplay(ctx context.Context, name string) error {
+	if tx.batch.Len() > 0 {
+		return mainstem.Refusef(mainstem.KindInvalid, "projection", "%s: a handler has written to Tx.Batch, which a replay cannot write elsewhere", name)
+	}
+	return tx.flush(ctx)
 }
 
 // replayTable returns the table that a replay writes instead of a model's. It is opened once for

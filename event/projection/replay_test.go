@@ -80,9 +80,8 @@ func TestReplay(t *testing.T) {
 		f.waitFor(e, "sums", max(end, after))
 		f.check(1)
 
-		s, err := e.Status(t.Context(), "sums")
-		if err != nil || s.Replay != nil || s.State != projection.Running || s.Building != 0 {
-			t.Errorf("after the replay: %+v, %v", s, err)
+		if s := f.inState(e, "sums", projection.Running); s.Replay != nil || s.Building != 0 {
+			t.Errorf("after the replay: %+v", s)
 		}
 		testkit.Eventually(t, "no checkpoint of the replay to be left", func() bool {
 			n := 0
@@ -240,9 +239,9 @@ func TestReplayOfPlainTables(t *testing.T) {
 	if err := e.Replay(t.Context(), "both", o); !errors.Is(err, mainstem.ErrUnavailable) {
 		t.Errorf("a write to the batch: %v, want Unavailable", err)
 	}
-	s, err := e.Status(t.Context(), "both")
-	if err != nil || s.State != projection.Running || s.Replay == nil || s.Replay.Err == nil || s.Replay.Into["shop/others"] != "old/z" {
-		t.Errorf("the projection runs on, and its replay is faulted: %+v, %v", s, err)
+	s := f.inState(e, "both", projection.Running)
+	if s.Replay == nil || s.Replay.Err == nil || s.Replay.Into["shop/others"] != "old/z" {
+		t.Errorf("the replay that is faulted: %+v", s)
 	}
 	f.checkTable("old/y", map[string]total{})
 	f.check(1)
@@ -348,4 +347,50 @@ func TestReplayThatIsCutOff(t *testing.T) {
 	e := f.start(nil, &projection.Async{Backoff: time.Millisecond}, f.projection(1, 1))
 	f.waitFor(e, "sums", last)
 	f.check(1)
+}
+
+// A program replays its inline projections itself.
+func TestInlineReplay(t *testing.T) {
+	f := newFixture(t)
+	failing := atomic.Bool{}
+	s := f.inline(nil, f.projection("totals", 1, func(ctx context.Context, tx *projection.Tx, ev paid, r event.Recorded) error {
+		if failing.Load() {
+			return errors.New("as asked")
+		}
+		return f.add(ctx, tx, ev, r)
+	}))
+	f.mustPayInline(s, 150)
+	then := f.wanted()
+	middle, err := f.store.LastPosition(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.mustPayInline(s, 40)
+	last := uint64(0)
+	o := &projection.ReplayOptions{Into: map[string]string{"shop/totals": "shop/then"}, Until: middle, Progress: func(done, total uint64) {
+		if done <= last || total != uint64(middle) {
+			t.Errorf("%d of %d are done after %d", done, total, last)
+		}
+		last = done
+	}}
+	if err := s.Replay(t.Context(), "totals", o); err != nil || last != uint64(middle) {
+		t.Fatalf("%v; %d of %d are done", err, last, middle)
+	}
+	f.checkTable("shop/then", then)
+	f.check(1)
+	if err := s.Replay(t.Context(), "totals", o); !errors.Is(err, mainstem.ErrExists) {
+		t.Errorf("a table with entries: %v, want Exists", err)
+	}
+	if err := s.Replay(t.Context(), "nothing", o); !errors.Is(err, mainstem.ErrNotFound) {
+		t.Errorf("another projection: %v, want NotFound", err)
+	}
+	failing.Store(true)
+	o = &projection.ReplayOptions{Into: map[string]string{"shop/totals": "shop/more"}}
+	if err := s.Replay(t.Context(), "totals", o); err == nil || errors.Is(err, mainstem.ErrUnavailable) {
+		t.Errorf("a handler that fails: %v", err)
+	}
+	o.NoWait = true
+	if err := s.Replay(t.Context(), "totals", o); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("NoWait: %v, want Invalid", err)
+	}
 }

@@ -35,7 +35,10 @@ as --into TABLE=OTHER. What was deleted or truncated since is not there to be ha
 
 A replay that was asked for before is replaced, unless it is the same. One that cannot
 handle an event is tried again until it can; skip passes over the event, and --cancel
-ends it. The rows that it has written stay.`,
+ends it. The rows that it has written stay.
+
+An inline projection is refused: only its own program has its handlers. There
+InlineStore.Replay does the same.`,
 		Example: `  mainstem projection replay orders --store shop --until 2026-01-01T00:00:00Z --into shop/orders-2025
   mainstem projection replay orders --store shop --cancel`,
 		Args: cli.Args(1, 1),
