@@ -275,7 +275,8 @@ func (p *process[M]) finalize(reason error) {
 }
 
 // terminate closes the mailbox of an actor whose incarnation has ended, frees its names and its
-// number, and makes dead letters of the messages in the mailbox. e is onTerminate from the
+// number, tells monitors that were set after the end, and makes dead letters of the messages in the
+// mailbox. e is onTerminate from the
 // goroutine that has the actor, or onFinalize from the supervisor. If the phase does not allow e,
 // terminate does nothing and returns false: the actor was terminated before, or it runs and
 // terminates itself.
@@ -288,11 +289,16 @@ func (p *process[M]) terminate(e lifeEvent, reason error) bool {
 	p.state.step(e)
 	left := p.emptyLocked()
 	names := p.more().names // not cleared: addresses in reports still have the name
+	late := p.coreExtras.watchers
+	p.coreExtras.watchers = nil
 	p.coreExtras.reason = reason
 	p.act, p.fresh, p.own = nil, nil, nil
 	p.mu.Unlock()
 
 	p.node.forget(&p.core, names)
+	for w := range late {
+		p.node.harmless(func() { w.notify(Missing) })
+	}
 	for _, e := range left {
 		_ = p.refuse(e, ErrStopped)
 	}

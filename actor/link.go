@@ -65,7 +65,7 @@ func (c *Context[M]) Monitor(other AnyRef, f func(Down) error) (cancel func()) {
 }
 
 // begin sets the monitor on target. If target is nil or its incarnation has ended, it reports
-// Missing.
+// Missing; for an actor that will not be restarted, once its names are free.
 func (w *watch) begin(target *core) {
 	w.target = target
 	if target == nil {
@@ -73,7 +73,7 @@ func (w *watch) begin(target *core) {
 		return
 	}
 	target.mu.Lock()
-	if target.state.past() {
+	if target.state.past() && target.state.phase != phaseEnded {
 		target.mu.Unlock()
 		w.notify(Missing)
 		return

@@ -1,12 +1,14 @@
 package actor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/invariants"
 )
 
@@ -123,7 +125,7 @@ func TestFinalizeLeavesAnEndedActorAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProcess(n, Func[int](func(*Context[int], int) error { return nil }), new(settings))
+	p, err := newProcess(n, Func[int](func(*Context[int], int) error { return nil }), &settings{Options{Name: "named"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,12 +139,27 @@ func TestFinalizeLeavesAnEndedActorAlone(t *testing.T) {
 	p.mu.Unlock()
 	p.part(Normal)
 
+	// A monitor that is set now hears of the end when the name is free.
+	var heard []error
+	(&watch{notify: func(reason error) {
+		heard = append(heard, reason)
+		if _, err := Lookup[int](n, "named"); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("the name when the monitor reports: %v, want NotFound", err)
+		}
+	}}).begin(&p.core)
+	if len(heard) > 0 {
+		t.Errorf("the monitor reports %v before the name is free", heard)
+	}
+
 	p.finalize(Shutdown)
 	if p.state.phase != phaseEnded {
 		t.Fatalf("finalize took an ended actor to %v", p.state.phase)
 	}
 	if !p.terminate(onTerminate, Normal) {
 		t.Fatal("its own goroutine cannot terminate it")
+	}
+	if len(heard) != 1 || heard[0] != Missing {
+		t.Errorf("the monitor has reported %v, want Missing once", heard)
 	}
 	p.finish()
 	if _, open := <-ended; open || p.state.phase != phaseFinished || n.Len() != 0 {
