@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -400,5 +401,29 @@ func TestSubscriptionByTypeOverAnIndex(t *testing.T) {
 			got += n
 		}
 		wantEqual(t, "effects", got, want)
+	})
+}
+
+// A handler that appends by a handle that does not know yet that the store has an index has not failed: its event is
+// handled again, even if it may fail no more than once.
+func TestSubscriptionAfterAnIndexWasMade(t *testing.T) {
+	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
+		old, err := event.Open(log, s.Name(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, old, "order-0", event.NoStream, some("E", 1))
+		if _, err := event.OpenIndexed(t.Context(), log, s.Name(), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		o := quick(event.SubscribeOptions{Attempts: 1, OnPoison: event.ParkPoison, Filter: event.Filter{Category: "order"}})
+		sub := subscribe(t, s, o, func(_ context.Context, b *mainstem.Batch, ev event.Recorded) error {
+			old.AppendTo(b, "late-1", event.AnyVersion, some("Late", 1))
+			return nil
+		})
+		last := write(t, s, "order-1", event.NoStream, some("E", 1)).LastPosition
+		waitFor(t, sub, last)
+		wantEqual(t, "parked", len(collect(t, s.Parked(t.Context(), "count"))), 0)
+		wantEqual(t, "late events", len(load(t, s, "late-1", nil)), 2)
 	})
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
-	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -289,30 +288,6 @@ func TestRetryParkedAfterAnIndexWasMade(t *testing.T) {
 		if err != nil || n != 1 {
 			t.Errorf("%d retried, %v; left %+v", n, err, collect(t, s.Parked(t.Context(), "count")))
 		}
-	})
-}
-
-// A handler that appends by a handle that does not know yet that the store has an index has not failed: its event is
-// handled again, even if it may fail no more than once.
-func TestSubscriptionAfterAnIndexWasMade(t *testing.T) {
-	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
-		old, err := event.Open(log, s.Name(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, old, "order-0", event.NoStream, some("E", 1))
-		if _, err := event.OpenIndexed(t.Context(), log, s.Name(), nil, nil); err != nil {
-			t.Fatal(err)
-		}
-		o := quick(event.SubscribeOptions{Attempts: 1, OnPoison: event.ParkPoison, Filter: event.Filter{Category: "order"}})
-		sub := subscribe(t, s, o, func(_ context.Context, b *mainstem.Batch, ev event.Recorded) error {
-			old.AppendTo(b, "late-1", event.AnyVersion, some("Late", 1))
-			return nil
-		})
-		last := write(t, s, "order-1", event.NoStream, some("E", 1)).LastPosition
-		waitFor(t, sub, last)
-		wantEqual(t, "parked", len(collect(t, s.Parked(t.Context(), "count"))), 0)
-		wantEqual(t, "late events", len(load(t, s, "late-1", nil)), 2)
 	})
 }
 
@@ -603,61 +578,5 @@ func TestHandlerThatNeverReturns(t *testing.T) {
 		if err := sub.Close(); err == nil {
 			t.Fatal("close says that all is well")
 		}
-	})
-}
-
-// The lag counts an event from the moment it is appended, whether or not the feed has delivered it. Events that are
-// not selected do not count, unless the checkpoint is moved back before selected ones.
-func TestLagOfWhatIsAppended(t *testing.T) {
-	each(t, func(t *testing.T, log mainstem.Log, s *event.Store) {
-		mustAppend(t, s, "order-1", some("E", 1))
-		handle := make(chan struct{})
-		ctx, cancel := context.WithCancel(t.Context())
-		sub, err := s.Subscribe(ctx, "p", &event.SubscribeOptions{Filter: event.Filter{Category: "order"}, Backoff: time.Millisecond},
-			func(ctx context.Context, _ *mainstem.Batch, _ event.Recorded) error {
-				select {
-				case <-handle:
-				case <-ctx.Done():
-				}
-				return ctx.Err()
-			})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer sub.Close()
-		defer cancel()
-		lag := func() uint64 {
-			n, err := sub.Lag(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-		handle <- struct{}{}
-		<-sub.CaughtUp()
-		for range testengines.Rounds(log, 30) {
-			last := mustAppend(t, s, "order-1", some("E", 1)).LastPosition
-			if lag() == 0 {
-				t.Error("the lag is 0 right after an append")
-			}
-			handle <- struct{}{}
-			if err := sub.WaitFor(within(t), last); err != nil {
-				t.Fatal(err)
-			}
-			mustAppend(t, s, "other-1", some("E", 1))
-			if n := lag(); n != 0 {
-				t.Errorf("the lag is %d, and nothing is selected", n)
-			}
-		}
-		if err := s.SetCheckpoint(t.Context(), "p", 0); err != nil {
-			t.Fatal(err)
-		}
-		mustAppend(t, s, "order-1", some("E", 1)) // its commit finds that the checkpoint was moved
-		handle <- struct{}{}
-		testkit.Eventually(t, "the subscription to go back", func() bool { return sub.Position() == 0 })
-		if lag() == 0 {
-			t.Error("the lag is 0 after the checkpoint was moved back")
-		}
-		close(handle)
 	})
 }
