@@ -95,10 +95,13 @@ func (j *Journal) syncCurrent() *failedWrite {
 	if f := j.failure.Load(); f != nil {
 		return f
 	}
-	// In this order: an append sets end before last, so end covers all frames up to last.
+	// In this order: an append sets end before last, so end covers all frames up to last. It may also
+	// cover a frame after last. The sync of such a frame is noted by the next call, which finds
+	// nothing new to sync.
 	last, end := seg.last.Load(), seg.end.Load()
 	from := seg.stable.Load()
 	if end == from {
+		j.durable.Store(last)
 		return nil
 	}
 	if err := seg.file.SyncData(); err != nil {
