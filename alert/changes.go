@@ -20,7 +20,7 @@ type ChangeOptions struct {
 	// Since begins with the rows whose StateChange is not before it, as they are
 	// now. The table needs such a column. Not with After.
 	Since time.Time
-	// NoFollow ends when everything that is committed was yielded.
+	// NoFollow ends when everything that is committed was yielded; with Since, when its rows were.
 	NoFollow bool
 	// Ready is called once, when the rows of Since were yielded, without them at once. If
 	// the loop ends before another change, resume After its position. Nil: nothing is called.
@@ -92,6 +92,9 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 	}
 	if o.Ready != nil {
 		o.Ready(after)
+	}
+	if o.NoFollow && !o.Since.IsZero() {
+		return nil // the rows are those at after or later
 	}
 	f := mainstem.Filter{Spaces: []string{tab.space, CatalogSpace}, After: after, Follow: !o.NoFollow}
 	for rec, err := range s.log.Feed(ctx, f) {

@@ -132,6 +132,17 @@ func TestChanges(t *testing.T) {
 		if fmt.Sprint(got) != "[b0 true a2 false old0 true]" {
 			t.Errorf("what came after %d is %v", r.Position, got)
 		}
+		got = nil
+		for change, err := range s.Changes(ctx, "status", &ChangeOptions{Since: c.Now(), NoFollow: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			show(change)
+			exec(t, s, "insert into alerts.status (Identifier) values ('late')")
+		}
+		if fmt.Sprint(got) != "[a2 false]" {
+			t.Errorf("the rows without what came meanwhile are %v", got)
+		}
 		exec(t, s, "alter table alerts.status add column Site int")
 		last := func(name string, o *ChangeOptions) (err error) {
 			for _, err = range s.Changes(ctx, name, o) {
