@@ -71,11 +71,12 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     store, stream, version, first, events, position, created, updated, deleted, seal
   event info     store, streams, events, bytes, position, created, updated
   projection list   store, projection, version, state, position, lag, behind, parked,
-    partitions, building
+    partitions, building; of a replay replay_into, replay_position, replay_until,
+    replay_error
   projection status   what list has, then for each partition
     subscription, position, owner, error
-  projection pause, resume, rebuild   store, projection, and paused, resumed, rebuilt or
-    requested; without --yes: would, done
+  projection pause, resume, rebuild, replay   store, projection, and paused, resumed,
+    rebuilt, replayed, cancelled or requested; without --yes: would, done
   projection skip   subscription, position, stream, version, attempts, error, skipped
   saga status, pause, resume   store, type, paused, running, paused_since,
     statuses (how many have which), position, lag, parked, commands, timeouts,
