@@ -364,7 +364,10 @@ func (tx *Tx) flushReplay(ctx context.Context, name string) error {
 	if tx.batch.Len() > 0 {
 		return mainstem.Refusef(mainstem.KindInvalid, "projection", "%s: a handler has written to Tx.Batch, which a replay cannot write elsewhere", name)
 	}
-	return tx.flush(ctx)
+	if err := tx.flush(ctx); err != nil {
+		return err
+	}
+	return tx.batch.Err()
 }
 
 // replayTable returns the table that a replay writes instead of a model's. It is opened once for

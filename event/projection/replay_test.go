@@ -384,6 +384,14 @@ func TestInlineReplay(t *testing.T) {
 	if err := s.Replay(t.Context(), "nothing", o); !errors.Is(err, mainstem.ErrNotFound) {
 		t.Errorf("another projection: %v, want NotFound", err)
 	}
+	putting := f.inline(nil, f.projection("totals", 1, func(_ context.Context, tx *projection.Tx, ev paid, _ event.Recorded) error {
+		projection.Put(tx, f.totals, total{ev.Customer, 1, 1})
+		return nil
+	}))
+	o = &projection.ReplayOptions{Into: map[string]string{"shop/other": "shop/unwritten"}}
+	if err := putting.Replay(t.Context(), "totals", o); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("a Put to a table that was not named: %v, want Invalid", err)
+	}
 	failing.Store(true)
 	o = &projection.ReplayOptions{Into: map[string]string{"shop/totals": "shop/more"}}
 	if err := s.Replay(t.Context(), "totals", o); err == nil || errors.Is(err, mainstem.ErrUnavailable) {
