@@ -276,10 +276,9 @@ func (p *process[M]) finalize(reason error) {
 
 // terminate closes the mailbox of an actor whose incarnation has ended, frees its names and its
 // number, tells monitors that were set after the end, and makes dead letters of the messages in the
-// mailbox. e is onTerminate from the
-// goroutine that has the actor, or onFinalize from the supervisor. If the phase does not allow e,
-// terminate does nothing and returns false: the actor was terminated before, or it runs and
-// terminates itself.
+// mailbox. e is onTerminate from the goroutine that has the actor, or onFinalize from the
+// supervisor. If the phase does not allow e, terminate does nothing and returns false: the actor was
+// terminated before, or it runs and terminates itself.
 func (p *process[M]) terminate(e lifeEvent, reason error) bool {
 	p.mu.Lock()
 	if !p.state.can(e) {

@@ -130,17 +130,17 @@ func (m commands) printStatus(s *projection.Status) error {
 
 func (m commands) printPartitions(s *projection.Status) error {
 	for _, p := range s.Partitions {
-		reason := reason(p.Err)
+		why := reason(p.Err)
 		if m.Flags.JSON {
 			f := new(cli.Fields).Add("subscription", p.Subscription).Add("position", p.Position)
 			cli.Opt(f, "owner", p.Owner)
-			cli.Opt(f, "error", reason)
+			cli.Opt(f, "error", why)
 			if err := m.Object(f); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := m.Line(cli.Printable(p.Subscription), cli.Number(p.Position), cli.Printable(p.Owner), cli.Printable(reason)); err != nil {
+		if err := m.Line(cli.Printable(p.Subscription), cli.Number(p.Position), cli.Printable(p.Owner), cli.Printable(why)); err != nil {
 			return err
 		}
 	}
