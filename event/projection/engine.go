@@ -263,8 +263,9 @@ func (e *Engine) Restart(ctx context.Context, name string) error {
 // WaitFor returns when a projection has handled all events up to a position, in all its partitions,
 // in whatever processes they run. The rows for a write at that position can then be read. See
 // [event.Store.WaitFor]. For a projection of this engine that has no checkpoint yet, WaitFor waits
-// for the checkpoint too. A live projection of this engine has no checkpoint and is Invalid; an
-// inline one is Unavailable, because its rows are in the commits of the events.
+// for the checkpoint too, and during a rebuild in place until the events are handled again. A live
+// projection of this engine has no checkpoint and is Invalid; an inline one is Unavailable, because
+// its rows are in the commits of the events.
 func (e *Engine) WaitFor(ctx context.Context, name string, p mainstem.Position) error {
 	if u, err := e.unit(name); err == nil && u.live != nil {
 		return mainstem.Refusef(mainstem.KindInvalid, "wait for projection", "%s: it is live, and has no checkpoint", name)
@@ -288,11 +289,17 @@ func (e *Engine) WaitFor(ctx context.Context, name string, p mainstem.Position) 
 		if geterr != nil {
 			return geterr
 		}
-		if err == nil && now.Epoch == before.Epoch { // otherwise the partitions were replaced meanwhile
+		// Another epoch means that the partitions were replaced meanwhile. During a rebuild in place the
+		// checkpoints are those of rows that may have been removed.
+		if err == nil && now.Epoch == before.Epoch && !now.Rebuilding {
 			return nil
 		}
 		if !again.Wait(ctx, n) {
-			return mainstem.Ended(ctx, "projection "+name, time.Time{}, "its first checkpoint")
+			what := "its first checkpoint"
+			if now.Rebuilding {
+				what = "an engine that removes its rows and handles the events again"
+			}
+			return mainstem.Ended(ctx, "projection "+name, time.Time{}, what)
 		}
 	}
 }

@@ -344,6 +344,31 @@ func testRebuild(t *testing.T, f *fixture) {
 	f.check(1)
 }
 
+// The checkpoints are still those of the rows that a rebuild in place has just removed.
+func TestWaitForWhileRowsAreRemoved(t *testing.T) {
+	f := newFixture(t)
+	p := f.projection("totals", 1, nil)
+	var e *projection.Engine
+	var last mainstem.Position
+	p.WithClear(func(ctx context.Context) error {
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		err := f.totals.Clear(ctx)
+		if waited := e.WaitFor(short, "totals", last); !errors.Is(waited, context.DeadlineExceeded) {
+			t.Errorf("WaitFor without rows: %v", waited)
+		}
+		return err
+	})
+	e = f.start(nil, nil, p)
+	last = f.payMany(10)
+	f.waitFor(e, "totals", last)
+	if err := e.Rebuild(t.Context(), "totals", &projection.RebuildOptions{InPlace: true}); err != nil {
+		t.Fatal(err)
+	}
+	f.waitFor(e, "totals", last)
+	f.check(1)
+}
+
 // Handlers of another version do not continue with the rows.
 func TestVersions(t *testing.T) { onEach(t, testVersions) }
 
