@@ -40,7 +40,7 @@ type cleaning struct {
 func (p *partitionState) clean(ctx context.Context, c *cleaning) error {
 	u := unpack.New(ctx, p.t.c.o.Memory)
 	defer u.Release()
-	c.rewrite.Room = u.Room
+	c.rewrite.Room, c.rewrite.SkipHeaders = u.Room, true
 	c.earliest = noHorizon
 	for cursor := int64(0); cursor < c.limit; {
 		next, err := p.cleanStep(ctx, c, cursor)

@@ -232,7 +232,7 @@ func (p *partitionState) mapKeys(ctx context.Context, d *dirt) (*offsetMap, bool
 	m := newOffsetMap(int(min(d.records, most)))
 	u := unpack.New(ctx, p.t.c.o.Memory)
 	defer u.Release()
-	dec := recordbatch.Decoder{Room: u.Room}
+	dec := recordbatch.Decoder{Room: u.Room, SkipHeaders: true}
 	for rec, err := range p.batches(ctx, d.from) {
 		if err != nil {
 			return nil, false, p.t.seen(err)

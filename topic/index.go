@@ -111,7 +111,7 @@ func (c *Catalog) newestFrom(data []byte, base, start, otherwise int64) int64 {
 	defer c.glancing.Unlock()
 	hold := c.o.Memory.Hold()
 	defer hold.Release()
-	d := recordbatch.Decoder{Room: func(n int) error { hold.Take(int64(n) - hold.Size()); return nil }}
+	d := recordbatch.Decoder{SkipHeaders: true, Room: func(n int) error { hold.Take(int64(n) - hold.Size()); return nil }}
 	for r, err := range d.Records(data, base) {
 		if err != nil {
 			return otherwise

@@ -60,7 +60,7 @@ func (p *partitionState) firstAt(ctx context.Context, ms int64) (partition.Found
 func (p *partitionState) firstIn(ctx context.Context, from, to, ms int64) (partition.Found, bool, error) {
 	u := unpack.New(ctx, p.t.c.o.Memory)
 	defer u.Release()
-	d := recordbatch.Decoder{Room: u.Room}
+	d := recordbatch.Decoder{Room: u.Room, SkipHeaders: true}
 	for rec, err := range p.batches(ctx, from) {
 		if err != nil {
 			return partition.Found{}, false, p.t.seen(err)

@@ -15,6 +15,9 @@ const (
 	MaxRecords = 1 << 24
 	// MaxUncompressed bounds the bytes of a batch's records after decompression.
 	MaxUncompressed = 128 << 20
+	// MaxHeaders bounds the headers of a record that [Verify] accepts: decoded, they take 40 bytes
+	// each, even if they are empty.
+	MaxHeaders = 1 << 20
 )
 
 // HeaderSize is the size of a batch header, in bytes. The records follow it.

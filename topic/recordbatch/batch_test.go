@@ -217,6 +217,51 @@ func TestClaimsCostNothing(t *testing.T) {
 	}
 }
 
+// Many empty headers take few bytes, compressed. A decoder asks for the memory of their decoded
+// form, allocates no more than that, and decodes none if it skips headers. Verify limits them.
+func TestManyHeadersAreCounted(t *testing.T) {
+	batch := func(headers int) []byte {
+		return build(t, recordbatch.Zstd, recordbatch.Record{Headers: make([]recordbatch.Header, headers)})
+	}
+	if _, err := recordbatch.Verify(batch(recordbatch.MaxHeaders), recordbatch.Check{Open: true}); err != nil {
+		t.Errorf("the most headers: %v", err)
+	}
+	over := batch(recordbatch.MaxHeaders + 1)
+	var refused *recordbatch.Error
+	if _, err := recordbatch.Verify(over, recordbatch.Check{Open: true}); !errors.As(err, &refused) || refused.Reason != recordbatch.BadRecord {
+		t.Errorf("too many headers: %v", err)
+	}
+	count := func(d *recordbatch.Decoder) (headers int, allocated uint64, err error) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for r, e := range d.Records(over, 0) {
+			headers, err = len(r.Headers), e
+		}
+		runtime.ReadMemStats(&after)
+		return headers, after.TotalAlloc - before.TotalAlloc, err
+	}
+	const need = 40 * (recordbatch.MaxHeaders + 1)
+	most := 0
+	d := recordbatch.Decoder{Room: func(n int) error { most = max(most, n); return nil }}
+	if n, allocated, err := count(&d); n != recordbatch.MaxHeaders+1 || err != nil || most < need || allocated > uint64(most)*5/4 {
+		t.Errorf("%d headers, %v: asked for %d bytes, want %d or more, and allocated %d", n, err, most, need, allocated)
+	}
+	full := errors.New("full")
+	d = recordbatch.Decoder{Room: func(n int) error {
+		if n > need {
+			return full
+		}
+		return nil
+	}}
+	if n, _, err := count(&d); n != 0 || err != full {
+		t.Errorf("without room: %d headers, %v", n, err)
+	}
+	d.SkipHeaders = true
+	if n, _, err := count(&d); n != 0 || err != nil {
+		t.Errorf("skipped: %d headers, %v", n, err)
+	}
+}
+
 // One byte more than the limit is refused, whatever the codec.
 func TestDecompressionIsBounded(t *testing.T) {
 	const limit = 1 << 20

@@ -177,12 +177,22 @@ func (r *raw) appendHeaders(dst []Header) []Header {
 type Decoder struct {
 	// Room is called before the decoder allocates: n is the bytes that its buffers for decompressed
 	// records will have in all. If Room returns an error, that is the error of the call, as it is.
-	// nil allows all, up to about [MaxUncompressed].
+	// nil allows all, up to about [MaxUncompressed]. n also has the bytes for the headers of a
+	// record, if they take more than 64 KiB.
 	Room func(n int) error
+	// SkipHeaders leaves Record.Headers empty. They are checked all the same.
+	SkipHeaders bool
 
 	buf     []byte
-	headers []Header
+	headers []Header // of the record that is lent, if they take at most freeHeaders bytes
 }
+
+// headerSize is the memory of a Header, in bytes, without what it refers to. An encoded header may
+// have 2 bytes.
+const headerSize = 40
+
+// freeHeaders is how many bytes the headers of a record may take without a call of Room.
+const freeHeaders = 64 << 10
 
 // Records yields the records of the one batch in data, in order. Their offsets begin at base. It
 // checks the CRC. A record is lent until the loop body returns. An error ends the sequence: that of
@@ -200,7 +210,14 @@ func (d *Decoder) Records(data []byte, base int64) iter.Seq2[Record, error] {
 				yield(Record{}, err)
 				return
 			}
-			if !yield(d.record(&b, r), nil) {
+			rec := b.record(r)
+			if r.numHeaders > 0 && !d.SkipHeaders {
+				if rec.Headers, err = d.decodeHeaders(r); err != nil {
+					yield(Record{}, err)
+					return
+				}
+			}
+			if !yield(rec, nil) {
 				return
 			}
 		}
@@ -234,19 +251,30 @@ func (b *Batch) raws(body []byte) iter.Seq2[*raw, error] {
 	}
 }
 
-// record returns r with its offset and timestamp. Its Headers are in d.headers.
-func (d *Decoder) record(b *Batch, r *raw) Record {
-	out := Record{
+// decodeHeaders returns the headers of r, in d.headers unless they are large.
+func (d *Decoder) decodeHeaders(r *raw) ([]Header, error) {
+	n := int(r.numHeaders)
+	size := n*headerSize + len(r.headers) // names are copied
+	if size <= freeHeaders {
+		d.headers = r.appendHeaders(d.headers[:0])
+		return d.headers, nil
+	}
+	if d.Room != nil {
+		if err := d.Room(cap(d.buf) + size); err != nil {
+			return nil, err
+		}
+	}
+	return r.appendHeaders(make([]Header, 0, n)), nil
+}
+
+// record returns r with its offset and timestamp, without headers.
+func (b *Batch) record(r *raw) Record {
+	return Record{
 		Offset:    b.FirstOffset + int64(r.offsetDelta),
 		Timestamp: b.timestamp(r.timeDelta),
 		Key:       r.key,
 		Value:     r.value,
 	}
-	if r.numHeaders > 0 {
-		d.headers = r.appendHeaders(d.headers[:0])
-		out.Headers = d.headers
-	}
-	return out
 }
 
 // timestamp returns the timestamp of the record with the given timestamp delta.
@@ -285,4 +313,4 @@ func (d *Decoder) open(data []byte) (Batch, []byte, error) {
 }
 
 // Reset drops the buffers of the decoder. Room is not called.
-func (d *Decoder) Reset() { *d = Decoder{Room: d.Room} }
+func (d *Decoder) Reset() { d.buf, d.headers = nil, nil }

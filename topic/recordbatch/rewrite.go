@@ -31,7 +31,7 @@ type Rewritten struct {
 
 // Rewrite removes the records of the batch data for which keep returns false. The other records
 // keep their offsets and timestamps, the batch its offsets, codec and producer. The records that
-// keep is called with are lent, and their offsets begin at base.
+// keep is called with are lent and have no Headers, and their offsets begin at base.
 //
 // If horizon is 0 or more, the base timestamp becomes that delete horizon, in milliseconds since
 // 1970, and the batch is marked as one that has a delete horizon, as Kafka does it. The errors are
@@ -57,7 +57,7 @@ func (w *Rewriter) Rewrite(data []byte, base, horizon int64, keep func(Record) b
 		if err != nil {
 			return Rewritten{}, err
 		}
-		rec := w.record(&b, r)
+		rec := b.record(r)
 		rec.Offset = base + int64(r.offsetDelta)
 		if !keep(rec) {
 			out.Removed++

@@ -98,6 +98,9 @@ func (b *Batch) verifyRecords(c Check) error {
 		if r.offsetDelta != i {
 			return errorf(BadRecord, "record %d of %d has offset delta %d", i, b.NumRecords, r.offsetDelta)
 		}
+		if r.numHeaders > MaxHeaders {
+			return errorf(BadRecord, "record %d of %d has %d headers: the limit is %d", i, b.NumRecords, r.numHeaders, MaxHeaders)
+		}
 		if c.Keys && r.key == nil && !b.Control() {
 			return errorf(BadRecord, "record %d of %d has no key: a compacted topic demands one", i, b.NumRecords)
 		}
