@@ -39,9 +39,9 @@ func (a *alias[M]) put(ctx context.Context, p Priority, e envelope[M]) error {
 	return Ref[M]{a.process}.put(ctx, p, e)
 }
 
-func (a *alias[M]) offer(ctx context.Context, e envelope[M]) (runnable, error) {
+func (a *alias[M]) offer(ctx context.Context, e envelope[M]) (runnable, rest, error) {
 	if a.revoked.Load() {
-		return nil, ErrStopped
+		return nil, rest{}, ErrStopped
 	}
 	return a.process.offer(ctx, e)
 }

@@ -401,22 +401,37 @@ func (p *process[M]) overflow(ctx context.Context, e envelope[M]) error {
 // transport (see Inbound.Arriving) it returns at once with e in the list of those that wait, unless
 // that list has maxArrivals entries already.
 func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
+	s, err := p.queueSender(ctx, e) // unlocks
+	if s == nil {
+		return err
+	}
+	return p.awaitRoom(ctx, s)
+}
+
+// queueSender is the first half of await, which does not wait. If there is nothing to wait for, it
+// returns nil and the result of await.
+func (p *process[M]) queueSender(ctx context.Context, e envelope[M]) (*sender[M], error) {
 	own, inside := ctx.(*Context[M])
 	if inside && own.self == p || ctx == nil {
 		p.mu.Unlock() // an actor that waits for itself would never return
-		return p.refuse(e, ErrMailboxFull)
+		return nil, p.refuse(e, ErrMailboxFull)
 	}
 	_, far := ctx.(arriving)
 	s := &sender[M]{e: e, done: make(chan error, 1), gone: far && len(p.bounded.waiting) < maxArrivals}
 	p.bounded.waiting = append(p.bounded.waiting, s)
 	p.wake()
 	if s.gone {
-		return nil
+		return nil, nil
 	}
+	return s, nil
+}
+
+// awaitRoom waits until the envelope of s is in the mailbox.
+func (p *process[M]) awaitRoom(ctx context.Context, s *sender[M]) error {
 	select {
 	case err := <-s.done:
 		if err != nil {
-			return p.refuse(e, err)
+			return p.refuse(s.e, err)
 		}
 		return nil
 	case <-ctx.Done():
@@ -425,10 +440,10 @@ func (p *process[M]) await(ctx context.Context, e envelope[M]) error {
 	left := p.bounded.leave(s)
 	p.mu.Unlock()
 	if left {
-		return p.refuse(e, endOf(ctx, time.Time{}, "room in the mailbox"))
+		return p.refuse(s.e, endOf(ctx, time.Time{}, "room in the mailbox"))
 	}
 	if err := <-s.done; err != nil {
-		return p.refuse(e, err)
+		return p.refuse(s.e, err)
 	}
 	return nil
 }

@@ -204,6 +204,54 @@ func TestBlockedSubscribersHoldUpNobody(t *testing.T) {
 	}
 }
 
+// A publisher that waits for room in mailboxes holds up no subscriber, not even another one whose
+// mailbox is full.
+func TestFullMailboxHoldsUpNoOtherSubscriber(t *testing.T) {
+	for _, n := range []int{20, 1000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := open(t)
+				e := event[int](t, node, "", nil)
+				let := []chan struct{}{make(chan struct{}), make(chan struct{})}
+				var handled [2]atomic.Int64 // by the actors with limits
+				var others atomic.Int64
+				for i := range n {
+					if i != 5 && i != 9 {
+						subscribe(t, e, spawn(t, node, func(*actor.Context[int], int) error { others.Add(1); return nil }, nil))
+						continue
+					}
+					which := i / 9
+					r := spawn(t, node, func(*actor.Context[int], int) error {
+						<-let[which]
+						handled[which].Add(1)
+						return nil
+					}, &actor.Options{Mailbox: 1, Overflow: actor.Block})
+					send(t, r, 0)
+					synctest.Wait()
+					send(t, r, 0)
+					subscribe(t, e, r)
+				}
+				var returned atomic.Bool
+				go func() { publish(t, e, 1); returned.Store(true) }()
+				synctest.Wait()
+				if got := others.Load(); got != int64(n-2) || returned.Load() {
+					t.Errorf("%d of %d idle subscribers have handled the value; Publish has returned: %v", got, n-2, returned.Load())
+				}
+				close(let[1])
+				synctest.Wait()
+				if got := handled[1].Load(); got != 3 || returned.Load() {
+					t.Errorf("the subscriber with room has handled %d messages, want 3; Publish has returned: %v", got, returned.Load())
+				}
+				close(let[0])
+				synctest.Wait()
+				if got := handled[0].Load(); got != 3 || !returned.Load() {
+					t.Errorf("the last subscriber has handled %d messages, want 3; Publish has returned: %v", got, returned.Load())
+				}
+			})
+		})
+	}
+}
+
 // A subscriber may change subscriptions, its own too, while a call of Publish waits for its mailbox.
 func TestSubscriberChangesSubscriptionsInItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -187,8 +187,8 @@ func (t keyedTarget[K, M]) refuse(e envelope[M], cause error) error {
 }
 
 // offer is put: the actor gets a goroutine of its own.
-func (t keyedTarget[K, M]) offer(ctx context.Context, e envelope[M]) (runnable, error) {
-	return nil, t.put(ctx, User, e)
+func (t keyedTarget[K, M]) offer(ctx context.Context, e envelope[M]) (runnable, rest, error) {
+	return nil, rest{do: func() error { return t.put(ctx, User, e) }}, nil
 }
 
 // reach returns the actor of the key and spawns it if there is none. The panic of a key that has no

@@ -181,9 +181,9 @@ func (p *Pool[M]) put(ctx context.Context, prio Priority, e envelope[M]) error {
 	return p.router.put(ctx, prio, e)
 }
 
-func (p *Pool[M]) offer(ctx context.Context, e envelope[M]) (runnable, error) {
+func (p *Pool[M]) offer(ctx context.Context, e envelope[M]) (runnable, rest, error) {
 	if p.sup.ref.core().gone() {
-		return nil, ErrStopped
+		return nil, rest{}, ErrStopped
 	}
 	return p.router.offer(ctx, e)
 }

@@ -21,7 +21,7 @@ type target[M any] interface {
 	// put is Send at a priority.
 	put(ctx context.Context, p Priority, e envelope[M]) error
 	// offer is put for spread: see process.offer.
-	offer(ctx context.Context, e envelope[M]) (woken runnable, err error)
+	offer(ctx context.Context, e envelope[M]) (woken runnable, left rest, err error)
 	address() Address
 	// local returns the actor of this process to monitor, link or stop; nil if there is none:
 	// it is on another node, or the target stands for several actors.

@@ -245,8 +245,8 @@ func senderOf(ctx context.Context) uint64 {
 	return 0
 }
 
-func (f remote[M]) offer(ctx context.Context, e envelope[M]) (runnable, error) {
-	return nil, f.put(ctx, User, e)
+func (f remote[M]) offer(ctx context.Context, e envelope[M]) (runnable, rest, error) {
+	return nil, rest{do: func() error { return f.put(ctx, User, e) }}, nil
 }
 
 func (f remote[M]) address() Address { return f.at }

@@ -205,22 +205,23 @@ func (r *Router[M]) put(ctx context.Context, p Priority, e envelope[M]) error {
 	return to.put(ctx, p, e)
 }
 
-func (r *Router[M]) offer(ctx context.Context, e envelope[M]) (runnable, error) {
+func (r *Router[M]) offer(ctx context.Context, e envelope[M]) (runnable, rest, error) {
 	to, err := r.choose(e.m)
 	if err != nil {
-		return nil, unplaced(r.seat(), r.address(), e, err)
+		return nil, rest{}, unplaced(r.seat(), r.address(), e, err)
 	}
 	err = ErrStopped
 	if to.to != nil {
 		var woken runnable
-		if woken, err = to.to.offer(ctx, e); err == nil {
-			return woken, nil
+		var left rest
+		if woken, left, err = to.to.offer(ctx, e); err == nil {
+			return woken, left, nil
 		}
 	}
 	if err == ErrStopped { // of the route: the router has not stopped, so that is not returned
 		err = unplaced(r.seat(), to.Address(), e, err)
 	}
-	return nil, err
+	return nil, rest{}, err
 }
 
 // seat returns the node on which answers from the routes arrive, nil if none of them is bound to

@@ -14,7 +14,10 @@ import (
 //  1. GOMAXPROCS workers, or fewer if there are fewer chunks, take one chunk after another.
 //  2. A worker offers the value to all actors of its chunk. The idle ones that this has woken are
 //     its batch. spread returns when all chunks have been offered.
-//  3. The worker runs the actors of its batch one after another, each until its mailbox is empty,
+//  3. An offer never waits. What may wait (for a transport, or the actor of a key) is done by the
+//     worker, after it has given its batch to another worker. The caller of spread waits for room
+//     in mailboxes with the policy Block, in which the value has its place in the queue by then.
+//  4. The worker runs the actors of its batch one after another, each until its mailbox is empty,
 //     while their memory is in the cache of the processor. Then it takes the next chunk.
 //
 // An actor that blocks in Receive holds up the rest of its batch, and the chunks that its worker
@@ -30,13 +33,20 @@ const (
 	watchdogEvery = 2 * time.Millisecond
 )
 
+// rest is what is left to do after an offer that could not put the envelope into a mailbox at once.
+// The zero rest is nothing.
+type rest struct {
+	do     func() error // may wait; its error is like that of offer
+	queued bool         // the envelope has its place in a queue of senders, and do only waits for room
+}
+
 // runnable is an actor of any message type that has been claimed: the caller of run has it.
 type runnable interface{ run() }
 
-// offer puts an envelope into the mailbox like put, but returns the actor if that has woken it: the
-// caller must run it. If the actor has ended, the error is ErrStopped itself and there is no dead
+// offer puts an envelope into the mailbox like put, but does not wait: the caller must do the rest.
+// It returns the actor if that has woken it: the caller must run it. If the actor has ended, the error is ErrStopped itself and there is no dead
 // letter. After any other error there is one.
-func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, err error) {
+func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, left rest, err error) {
 	if p.node.observed {
 		e.x = p.node.observe(ctx, Ref[M]{p}, e.x)
 	}
@@ -44,12 +54,11 @@ func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, 
 	switch {
 	case !p.state.open():
 		p.mu.Unlock()
-		return nil, ErrStopped
+		return nil, rest{}, ErrStopped
 	case p.bounded == nil:
 		p.queue.push(p.typeState, e)
 	case p.bounded.full() || len(p.bounded.waiting) > 0:
-		_ = p.overflow(ctx, e) // unlocks; its policy has dealt with it
-		return nil, nil
+		return nil, p.offerFull(ctx, e), nil // unlocks
 	default:
 		p.bounded.push(e)
 	}
@@ -58,13 +67,29 @@ func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, 
 		woken = p
 	}
 	p.mu.Unlock()
-	return woken, nil
+	return woken, rest{}, nil
 }
 
-func (a *adapter[A, B]) offer(ctx context.Context, e envelope[A]) (runnable, error) {
+// offerFull is overflow for an offer. The caller holds p.mu; offerFull unlocks it.
+func (p *process[M]) offerFull(ctx context.Context, e envelope[M]) rest {
+	switch p.set.Overflow {
+	case Block:
+		if s, _ := p.queueSender(ctx, e); s != nil { // unlocks; else it has dealt with e
+			return rest{queued: true, do: func() error { return p.awaitRoom(ctx, s) }}
+		}
+		return rest{}
+	case Divert:
+		p.mu.Unlock()
+		return rest{do: func() error { _ = p.set.Fallback.(Ref[M]).put(ctx, User, e); return nil }}
+	}
+	_ = p.overflow(ctx, e) // unlocks; its policy has dealt with it
+	return rest{}
+}
+
+func (a *adapter[A, B]) offer(ctx context.Context, e envelope[A]) (runnable, rest, error) {
 	turned, err := a.turn(e)
 	if err != nil {
-		return nil, err
+		return nil, rest{}, err
 	}
 	return a.ref.to.offer(ctx, turned)
 }
@@ -98,6 +123,7 @@ type spreading[E any] struct {
 	placed chan struct{} // closed when left is 0
 
 	mu      sync.Mutex          // guards the fields below, and shared of all batches
+	waits   []func() error      // waits for room in mailboxes
 	gone    []Ref[E]            // references to actors that had ended
 	active  map[*batch]struct{} // batches that are not finished
 	workers int                 // workers that have not returned
@@ -106,7 +132,7 @@ type spreading[E any] struct {
 }
 
 // spread puts v into the mailboxes of refs and returns the references to actors that have ended. It
-// does not wait until the actors have handled v. refs is read until it returns.
+// waits for room in mailboxes, but not until the actors have handled v. refs is read until it returns.
 func spread[E any](ctx context.Context, refs []Ref[E], v E) []Ref[E] {
 	if len(refs) == 0 {
 		return nil
@@ -119,18 +145,20 @@ func spread[E any](ctx context.Context, refs []Ref[E], v E) []Ref[E] {
 	if s.chunks == 1 {
 		s.next.Store(1)
 		b := &batch{actors: make([]runnable, 0, len(refs))}
-		s.place(b, 0)
+		later := s.place(b, 0)
 		if len(b.actors) > 0 {
 			s.active[b] = struct{}{}
 			s.hire(1, b)
 		}
+		s.end(later)
 	} else {
 		s.hire(min(runtime.GOMAXPROCS(0), int(s.chunks)), nil)
 	}
 	time.AfterFunc(watchdogEvery, s.look)
-	<-s.placed
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	<-s.placed // from here on, only this goroutine uses waits and gone
+	for _, wait := range s.waits {
+		_ = wait() // if it fails, the value is a dead letter
+	}
 	return s.gone
 }
 
@@ -153,10 +181,15 @@ func (s *spreading[E]) work(b *batch) {
 		if i >= s.chunks {
 			break
 		}
-		s.place(b, int(i))
+		later := s.place(b, int(i))
 		s.mu.Lock()
 		s.active[b] = struct{}{}
+		if len(later) > 0 && len(b.actors) > 0 {
+			b.shared = true
+			s.hire(1, b)
+		}
 		s.mu.Unlock()
+		s.end(later)
 		if !s.finish(b) {
 			b = &batch{actors: make([]runnable, 0, chunkActors)}
 			continue
@@ -182,19 +215,42 @@ func (s *spreading[E]) finish(b *batch) bool {
 	return !b.shared
 }
 
-// place offers the value to the actors of a chunk and appends those that this has woken to b.
-func (s *spreading[E]) place(b *batch, chunk int) {
+// place offers the value to the actors of a chunk and appends those that this has woken to b. It
+// returns what is left to do for the chunk: the argument of end.
+func (s *spreading[E]) place(b *batch, chunk int) (later []func()) {
 	e := envelope[E]{m: s.v}
 	for _, r := range s.refs[chunk*chunkActors : min((chunk+1)*chunkActors, len(s.refs))] {
-		woken, err := r.to.offer(s.ctx, e)
+		woken, left, err := r.to.offer(s.ctx, e)
 		switch {
-		case err == ErrStopped: // any other error is about the message: the actor goes on
-			s.mu.Lock()
-			s.gone = append(s.gone, r)
-			s.mu.Unlock()
+		case err != nil:
+			s.failed(r, err)
 		case woken != nil:
 			b.actors = append(b.actors, woken)
+		case left.queued:
+			s.mu.Lock()
+			s.waits = append(s.waits, left.do)
+			s.mu.Unlock()
+		case left.do != nil:
+			later = append(later, func() { s.failed(r, left.do()) })
 		}
+	}
+	return later
+}
+
+// failed notes the error of an offer, or none.
+func (s *spreading[E]) failed(r Ref[E], err error) {
+	if err == ErrStopped { // any other error is about the message: the actor goes on
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.gone = append(s.gone, r)
+	}
+}
+
+// end does what place has left, and ends the placing of a chunk. It may wait, so the batch of the
+// chunk must have a worker.
+func (s *spreading[E]) end(later []func()) {
+	for _, do := range later {
+		do()
 	}
 	if s.left.Add(-1) == 0 {
 		close(s.placed)
