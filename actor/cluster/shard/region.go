@@ -69,7 +69,11 @@ func Sole[M any](c Cluster, k *lease.Keeper, name string, fresh func(*lease.Leas
 	}
 	g := &router[M]{opts: opts, key: func(M) int { return 0 }, hosts: fresh != nil, sticky: true}
 	g.start = func(c *actor.Context[any], _ int, l *lease.Lease) (actor.Ref[M], error) {
-		return actor.Spawn(c, fresh(l), opts.Entities)
+		var sole actor.Actor[M]
+		if err := guard(func() { sole = fresh(l) }); err != nil {
+			return actor.Ref[M]{}, err
+		}
+		return actor.Spawn(c, sole, opts.Entities)
 	}
 	return open(c, k, name, g)
 }
@@ -176,7 +180,9 @@ func participants(k *lease.Keeper, name string) []string {
 
 // Close ends the region: its actors handle the messages that they have and end, their shards go to
 // other nodes, and queued messages, and those that come within [Options.Linger], are forwarded. It
-// fails with Canceled when ctx ends first; then the actors are stopped. A second Close waits for the
+// fails with Canceled when ctx ends first; then the actors are stopped, and the leases of the region
+// are released when they have ended or were left behind after their Grace (the lease then fences
+// what they still write). A second Close waits for the
 // first and returns the same.
 func (r *Region[M]) Close(ctx context.Context) error {
 	r.once.Do(func() {

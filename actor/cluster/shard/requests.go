@@ -62,6 +62,11 @@ func (g *router[M]) observe(ctx context.Context) {
 // sends the router their outcomes.
 func (g *router[M]) handleRequests(ctx context.Context) {
 	var here *lease.Lease // the presence lease, nil: none
+	defer func() {
+		if here != nil {
+			_ = here.Release(ctx) // the session of the keeper deletes the entry, if ctx has ended
+		}
+	}()
 	for {
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 
@@ -163,7 +164,11 @@ type shardState[M any] struct {
 func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 	switch m := m.(type) {
 	case local[M]:
-		g.take(c, g.key(m.m), 0, m.m)
+		if shard, ok := g.shardOf(c, m.m); ok {
+			g.take(c, shard, 0, m.m)
+		} else {
+			g.free(0)
+		}
 	case flush:
 		if m.Shard < 0 || m.Shard >= len(g.states) {
 			g.drop(c, m, invalidf("a flush of shard %d, of which there are %d: Options.Shards must be the same on all nodes", m.Shard, len(g.states)))
@@ -176,7 +181,9 @@ func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 			g.drop(c, m.M, invalidf("region %s takes messages of type %s, not %T", g.region.name, reflect.TypeFor[M](), m.M))
 			return nil
 		}
-		g.take(c, g.key(v), m.Gen, v)
+		if shard, ok := g.shardOf(c, v); ok {
+			g.take(c, shard, m.Gen, v)
+		}
 	case refresh:
 		g.pending.Store(false)
 		g.refresh(c)
@@ -186,10 +193,33 @@ func (g *router[M]) Receive(c *actor.Context[any], m any) error {
 		g.leaving = &m
 		g.refresh(c)
 	case M: // after the others, as M may be an interface
-		g.take(c, g.key(m), 1, m)
+		if shard, ok := g.shardOf(c, m); ok {
+			g.take(c, shard, 1, m)
+		}
 	default:
 		g.drop(c, m, invalidf("region %s takes messages of type %s, not %T", g.region.name, reflect.TypeFor[M](), m))
 	}
+	return nil
+}
+
+// shardOf returns the shard of a message. If the function for keys panics, the message is a dead
+// letter.
+func (g *router[M]) shardOf(c *actor.Context[any], m M) (shard int, ok bool) {
+	if err := guard(func() { shard = g.key(m) }); err != nil {
+		g.drop(c, m, err)
+		return 0, false
+	}
+	return shard, true
+}
+
+// guard calls f and returns its panic as a *actor.PanicError.
+func guard(f func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &actor.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	f()
 	return nil
 }
 
@@ -199,9 +229,15 @@ func (g *router[M]) Start(c *actor.Context[any]) error {
 	return nil
 }
 
-// Stop makes dead letters of the messages in queues.
+// Stop makes dead letters of the messages in queues. It ends the goroutines of the region and
+// releases the leases that are left, as after a Close that was canceled. The actors have ended, or
+// were left behind after their Grace: without the lease, their fenced writes fail.
 func (g *router[M]) Stop(c *actor.Context[any], _ error) {
+	g.region.cancel()
 	for i := range g.states {
+		if l := g.states[i].lease; l != nil {
+			_ = l.Release(g.region.ctx) // which has ended: the session of the keeper deletes the entry
+		}
 		for h := range g.states[i].gens {
 			for _, m := range g.states[i].gens[h].queue {
 				g.drop(c, m, actor.ErrStopped)
