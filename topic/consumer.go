@@ -235,7 +235,11 @@ func (c *consumer) round(ctx context.Context, active []*cursor, yield func(Recor
 // consume yields the records of whole batches, data, that are in the range of the cursor.
 func (c *consumer) consume(ctx context.Context, cur *cursor, data []byte, yield func(Record) bool) error {
 	for len(data) > 0 {
-		size := 12 + int(binary.BigEndian.Uint32(data[8:])) // Read returns no batch without a header
+		if len(data) < recordbatch.HeaderSize { // the value of a record of the log is longer than its batch
+			_, err := recordbatch.Parse(data)
+			return c.corrupt(cur, err)
+		}
+		size := 12 + int(binary.BigEndian.Uint32(data[8:]))
 		if size > len(data) {
 			size = len(data)
 		}

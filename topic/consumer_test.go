@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic/partition"
+	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 func TestConsumeFrom(t *testing.T) {
@@ -227,4 +229,17 @@ func TestExactlyOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Bytes behind a batch that are too few for another one are Corrupt.
+func TestConsumeOfBytesBehindABatch(t *testing.T) {
+	tp := create(t, open(t, testengines.Memory(t), nil), "x", Spec{})
+	marker := recordbatch.Marker{}.Batch()
+	for n := range recordbatch.HeaderSize {
+		c, cur := consumer{t: tp}, cursor{until: math.MaxInt64}
+		err := c.consume(t.Context(), &cur, append(slices.Clone(marker), make([]byte, n)...), func(Record) bool { return true })
+		if n == 0 && err != nil || n > 0 && !errors.Is(err, mainstem.ErrCorrupt) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
 }
