@@ -284,3 +284,36 @@ func TestReasonThatPanics(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// stopping fails at each message and counts the calls of Stop.
+type stopping struct{ stops *int }
+
+func (stopping) Receive(*actor.Context[int], int) error { return errThrown }
+func (s stopping) Stop(*actor.Context[int], error)      { *s.stops++ }
+
+// If there is no value for a restart, the one before is not stopped again.
+func TestStopIsCalledOnceIfTheRestartPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		made, stops := 0, 0
+		child := actor.NewChild("child", func() stopping {
+			if made++; made > 1 {
+				panic("no more")
+			}
+			return stopping{&stops}
+		}, nil)
+		sup, err := actor.Supervise(node, nil, child)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := actor.ChildRef[int](t.Context(), sup, "child")
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, r, 1)
+		synctest.Wait()
+		if made < 2 || stops != 1 {
+			t.Errorf("%d values made, %d calls of Stop: want 2 or more, and 1", made, stops)
+		}
+	})
+}

@@ -127,6 +127,7 @@ func (p *process[M]) restart() error {
 		p.own.stash, p.own.plain = nil, nil
 	}
 	p.coreExtras.reason = nil
+	p.act = nil // it has been stopped: if fresh panics, there is nothing to stop
 	p.mu.Unlock()
 	for _, e := range dropped {
 		_ = p.refuse(e, ErrStopped)
