@@ -81,6 +81,7 @@ func TestPanicOfFreshIsAFailedStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(time.Minute)
+		synctest.Wait()
 		if calls != 2 || handled != 1 {
 			t.Errorf("%d calls of fresh, %d messages handled: want 2 and 1", calls, handled)
 		}
@@ -116,6 +117,7 @@ func TestPanicOfKeyIsADeadLetter(t *testing.T) {
 			}
 		}
 		<-time.After(time.Minute)
+		synctest.Wait()
 		if n := b.nodes["a"].DeadLetters(); n != 2 || handled != 1 {
 			t.Errorf("%d dead letters, %d messages handled: want 2 and 1", n, handled)
 		}
