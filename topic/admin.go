@@ -16,7 +16,8 @@ type Spec struct {
 }
 
 // Create creates a topic with one commit, so that after a crash either all of it exists or nothing.
-// It returns after the commit, at the log's durability.
+// It returns after the commit, at the log's durability. If it fails after the commit, as when the
+// catalog is closed meanwhile, the error does not have the outcome NotWritten.
 //
 // It fails with Exists if there is a topic of that name. It fails with Invalid for a name, a number
 // of partitions or a configuration that is not allowed, and for a name that differs from another
@@ -50,7 +51,18 @@ func (c *Catalog) Create(ctx context.Context, name string, s Spec) (*Topic, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.Topic(ctx, name)
+	t, err := c.Topic(ctx, name)
+	return t, committed(err)
+}
+
+// committed returns err without the outcome NotWritten. It is the error of a read that follows a
+// successful commit.
+func committed(err error) error {
+	var e *mainstem.Error
+	if errors.As(err, &e) && e.Outcome == mainstem.NotWritten {
+		return e.WithOutcome(mainstem.NoOutcome)
+	}
+	return err
 }
 
 // validate returns an Invalid error for a name, a number of partitions or configurations that no
@@ -188,7 +200,7 @@ func (c *Catalog) change(ctx context.Context, name string, edit func(*meta) erro
 			return t.seen(err)
 		}
 		_, err = c.Topic(ctx, name)
-		return err
+		return committed(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -379,6 +380,37 @@ func TestID(t *testing.T) {
 	for _, bad := range []string{"", "x", strings.Repeat("A", 24), "????????????????????AA"} {
 		if err := back.UnmarshalText([]byte(bad)); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// closing is a log whose next commit closes the catalog c, if that is set.
+type closing struct {
+	mainstem.Log
+	c *Catalog
+}
+
+func (l *closing) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	r, err := l.Log.Commit(ctx, b)
+	if l.c != nil {
+		l.c.Close()
+	}
+	return r, err
+}
+
+// The error of a catalog that is closed after a commit does not say that nothing was written.
+func TestClosedAfterCommit(t *testing.T) {
+	for what, change := range map[string]func(*Catalog) error{
+		"create": func(c *Catalog) error { return second(c.Create(t.Context(), "new", Spec{})) },
+		"alter":  func(c *Catalog) error { return c.SetConfig(t.Context(), "old", RetentionMs, "5") },
+	} {
+		log := &closing{Log: testengines.Memory(t)}
+		c := open(t, log, nil)
+		create(t, c, "old", Spec{})
+		log.c = c
+		var e *mainstem.Error
+		if err := change(c); !errors.As(err, &e) || e.Kind != mainstem.KindClosed || e.Outcome != mainstem.NoOutcome {
+			t.Errorf("%s: %#v, want Closed without an outcome", what, err)
 		}
 	}
 }
