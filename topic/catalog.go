@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -231,6 +233,12 @@ func (c *Catalog) cached(name string) *Topic {
 	return c.mu.topics[name]
 }
 
+func (c *Catalog) cachedNames() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.mu.topics))
+}
+
 // forget removes t, the handle of a topic that does not exist any more, from the map and retires
 // it. t may be nil.
 func (c *Catalog) forget(t *Topic) {
@@ -293,16 +301,18 @@ type surveyed struct {
 }
 
 // survey yields all topics. It goes on after an error of one topic; an error of the listing ends
-// it.
+// it. At the end it retires the handles of topics that another process has deleted.
 func (c *Catalog) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 	return func(yield func(surveyed, error) bool) {
 		var found []mainstem.SpaceInfo // collected first, since loop bodies read and write
+		listed := map[string]bool{}    // the names of the topics in found
 		for info, err := range c.log.Spaces(ctx, SpacePrefix) {
 			if err != nil {
 				yield(surveyed{}, err)
 				return
 			}
 			found = append(found, info)
+			listed[strings.TrimPrefix(info.Name, SpacePrefix)] = true
 		}
 		for _, info := range found {
 			t, err := c.Topic(ctx, strings.TrimPrefix(info.Name, SpacePrefix))
@@ -311,6 +321,15 @@ func (c *Catalog) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 				continue // deleted meanwhile, or not the space of a topic
 			}
 			if !yield(surveyed{t, info.Last}, err) {
+				return
+			}
+		}
+		for _, name := range c.cachedNames() {
+			if listed[name] {
+				continue
+			}
+			_, err := c.Topic(ctx, name) // retires the handle, unless the topic was created meanwhile
+			if err != nil && !errors.Is(err, mainstem.ErrNotFound) && !yield(surveyed{}, err) {
 				return
 			}
 		}

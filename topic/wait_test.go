@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -199,6 +200,33 @@ func TestFollowerKeepsHandleCurrent(t *testing.T) {
 		}
 		create(t, other, "x", Spec{})
 		testkit.Eventually(t, "the topic is gone", func() bool { return errors.Is(tp.usable("test"), mainstem.ErrNotFound) })
+	})
+}
+
+// Upkeep retires the handles of topics that another catalog has deleted, and wakes their waiters.
+func TestUpkeepRetiresDeletedTopics(t *testing.T) {
+	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
+		c, other := open(t, log, nil), open(t, log, nil)
+		tp := create(t, c, "x", Spec{})
+		create(t, c, "y", Spec{})
+		w := c.NewWaiter()
+		defer w.Close()
+		add(t, w, tp, 0)
+		if err := other.Delete(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Upkeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := tp.usable("test"); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Errorf("the handle: %v, want NotFound", err)
+		}
+		if len(w.C()) == 0 {
+			t.Error("the waiter is not woken")
+		}
+		if got := c.cachedNames(); !slices.Equal(got, []string{"y"}) {
+			t.Errorf("the catalog has handles of %v, want y", got)
+		}
 	})
 }
 
