@@ -30,9 +30,14 @@ type Event[E any] struct {
 	// reach all of them in one order.
 	publishing chan struct{}
 
-	mu    sync.Mutex   // guards the fields below; never held while a call waits
+	// joining is held while a new subscriber gets the last values, which may call functions of the
+	// program, and while a publisher adds a value to last and borrows subs. So a subscriber gets each
+	// value in one of the two ways. Lock order: publishing, joining, mu.
+	joining sync.Mutex
+	last    []E // the last values, keep at most, the oldest first; joining guards it
+
+	mu    sync.Mutex   // guards the fields below; never held while a call waits or calls the program
 	subs  receivers[E] // lent to one publisher at most: the holder of publishing
-	last  []E          // the last values, keep at most, the oldest first
 	ended bool
 
 	published atomic.Uint64 // values published so far
@@ -123,34 +128,39 @@ func (e *Event[E]) Len() int {
 // reference and replays nothing. A subscription outlives restarts of the actor.
 //
 // It fails with Closed if the event or the actor has ended, or r refers to no actor of this
-// process. Subscribe waits neither for a mailbox nor for a publisher. If the last values do not fit
-// into the mailbox, it fails with Unavailable, and the actor has got some of them.
+// process. Subscribe waits neither for a mailbox nor for a publisher that waits for one. If the last
+// values do not fit into the mailbox, it fails with Unavailable, and the actor has got some of them.
+//
+// While it sends the last values, it may call the function of an [Adapt], the [Observer] and
+// listeners for dead letters. These must neither publish to the event nor subscribe to it.
 func (e *Event[E]) Subscribe(r Ref[E]) error {
 	c := r.core()
 	if c == nil || c.gone() {
 		return fault("subscribe", r.Address(), ErrStopped)
 	}
-	e.mu.Lock()
-	notices, err := e.subscribeLocked(r, c)
-	e.mu.Unlock()
+	notices, err := e.join(r, c)
 	e.notice(notices...)
 	return err
 }
 
-// subscribeLocked subscribes r and returns the arguments for calls of Active. If a value is being
-// published, it is one of last, unless none are kept, and r gets it by that way only: the publisher
-// has the references from before. The caller holds e.mu.
-func (e *Event[E]) subscribeLocked(r Ref[E], c *core) (notices []bool, err error) {
-	if e.ended {
-		return nil, fault("subscribe to", Address{Node: e.node.name, Name: e.name}, ErrStopped)
-	}
-	if e.subs.replace(c, r) {
-		return nil, nil
+// join subscribes r and returns the arguments for calls of Active. If a value is being published,
+// it is one of last, unless none are kept, and r gets it by that way only: the publisher has the
+// references from before.
+func (e *Event[E]) join(r Ref[E], c *core) (notices []bool, err error) {
+	e.joining.Lock()
+	defer e.joining.Unlock()
+	if known, err := e.replace(r, c); known || err != nil {
+		return nil, err
 	}
 	for _, v := range e.last {
 		if err := r.Send(noWait, v); err != nil {
 			return nil, err
 		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		return nil, e.closed("subscribe to")
 	}
 	if e.subs.add(c, r) {
 		notices = append(notices, false)
@@ -159,6 +169,21 @@ func (e *Event[E]) subscribeLocked(r Ref[E], c *core) (notices []bool, err error
 		notices = append(notices, true)
 	}
 	return notices, nil
+}
+
+// replace replaces the reference to the actor c by r, and reports whether there was one.
+func (e *Event[E]) replace(r Ref[E], c *core) (known bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		return false, e.closed("subscribe to")
+	}
+	return e.subs.replace(c, r), nil
+}
+
+// closed returns the error of an operation on an event that has ended.
+func (e *Event[E]) closed(op string) error {
+	return fault(op, Address{Node: e.node.name, Name: e.name}, ErrStopped)
 }
 
 // Unsubscribe ends the subscription of an actor. Values that are in its mailbox stay there, and a
@@ -213,10 +238,25 @@ func (e *Event[E]) Publish(ctx context.Context, v E) (int, error) {
 	case <-cancelled:
 		return 0, fault("publish", Address{Node: e.node.name, Name: e.name}, endOf(ctx, time.Time{}, "other calls of Publish"))
 	}
+	subs, err := e.borrow(v)
+	if err != nil {
+		return 0, err
+	}
+	e.published.Add(1)
+	gone := spread(ctx, subs, v)
+	e.giveBack(gone)
+	return len(subs) - len(gone), nil
+}
+
+// borrow makes v one of the last values and lends the references to the caller, who publishes v to
+// them.
+func (e *Event[E]) borrow(v E) ([]Ref[E], error) {
+	e.joining.Lock()
+	defer e.joining.Unlock()
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.ended {
-		e.mu.Unlock()
-		return 0, fault("publish", Address{Node: e.node.name, Name: e.name}, ErrStopped)
+		return nil, e.closed("publish")
 	}
 	if e.keep > 0 {
 		if len(e.last) == e.keep {
@@ -224,13 +264,7 @@ func (e *Event[E]) Publish(ctx context.Context, v E) (int, error) {
 		}
 		e.last = append(e.last, v)
 	}
-	subs := e.subs.lend()
-	e.mu.Unlock()
-
-	e.published.Add(1)
-	gone := spread(ctx, subs, v)
-	e.giveBack(gone)
-	return len(subs) - len(gone), nil
+	return e.subs.lend(), nil
 }
 
 // end ends the event: Publish and Subscribe fail from then on, and its name is free.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func event[E any](t testing.TB, s actor.Spawner, name string, o *actor.EventOptions) *actor.Event[E] {
@@ -250,6 +251,72 @@ func TestFullMailboxHoldsUpNoOtherSubscriber(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The functions that a replay calls may ask the event and end subscriptions.
+func TestReplayCallsFunctionsWithoutALock(t *testing.T) {
+	node := open(t)
+	e := event[int](t, node, "", &actor.EventOptions{Replay: 2})
+	publish(t, e, 1, 2)
+	other := spawn(t, node, func(*actor.Context[string], string) error { return nil }, nil)
+	asked := 0
+	use := func() { asked++; e.Unsubscribe(other); e.Len() }
+	defer node.OnDeadLetter(func(actor.DeadLetter) { use() })()
+	let := make(chan struct{})
+	full := spawn(t, node, func(*actor.Context[int], int) error { <-let; return nil }, &actor.Options{Mailbox: 1})
+	defer close(let)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := e.Subscribe(actor.Adapt(other, func(int) string { use(); return "" })); err != nil {
+			t.Error(err)
+		}
+		_ = full.Send(t.Context(), 0)
+		_ = full.Send(t.Context(), 0) // at least one of the next messages is a dead letter
+		if err := e.Subscribe(full); !errors.Is(err, mainstem.ErrUnavailable) {
+			t.Errorf("the last values do not fit into the mailbox: %v, want Unavailable", err)
+		}
+	}()
+	select {
+	case <-done:
+		if asked < 3 {
+			t.Errorf("the functions were called %d times, want 3 or more", asked)
+		}
+	case <-time.After(testkit.Patience):
+		t.Fatal("Subscribe does not return")
+	}
+}
+
+// An actor that subscribes while values are published gets the last ones and all that follow, in order.
+func TestReplayAmongPublishers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := open(t)
+		e := event[int](t, node, "", &actor.EventOptions{Replay: 3})
+		refs, got := recorders(t, node, 30)
+		publish(t, e, 0, 1, 2)
+		var done sync.WaitGroup
+		done.Go(func() {
+			for v := 3; v < 500; v++ {
+				publish(t, e, v)
+			}
+		})
+		for _, r := range refs {
+			done.Go(func() { subscribe(t, e, r) })
+		}
+		done.Wait()
+		synctest.Wait()
+		for _, values := range got {
+			first := 500 - len(values)
+			for i, v := range values {
+				if v != first+i {
+					t.Fatalf("value %d of a subscriber is %d, want %d: %v", i, v, first+i, values)
+				}
+			}
+			if len(values) < 3 {
+				t.Errorf("a subscriber got %v, want the last 3 values or more", values)
+			}
+		}
+	})
 }
 
 // A subscriber may change subscriptions, its own too, while a call of Publish waits for its mailbox.
