@@ -261,20 +261,35 @@ func (k *Keeper) install(s *Session) {
 	k.mu.changed = make(chan struct{})
 }
 
+// reached is how far the watch of the bucket has come.
+type reached struct {
+	position mainstem.Position // of the last entry; 0: the next watch reads all entries
+	at       time.Time         // wall clock when it was read: the monotonic one may stop while a machine is suspended
+}
+
+func (r *reached) set(p mainstem.Position) { r.position, r.at = p, time.Now().Round(0) }
+
+// resumeWithin is how long after the last entry a watch may continue behind it. It is far below
+// [mainstem.DefaultTombstoneAge], after which the log no longer has the deletions.
+const resumeWithin = time.Hour
+
 // watch applies the entries of the bucket to the view until Close. After an error it continues
-// behind the last entry if the log was not available, else from the beginning.
+// behind the last entry if the log was not available and that entry is not old, else from the
+// beginning.
 func (k *Keeper) watch() {
-	var after mainstem.Position
+	var last reached
 	for attempt := 0; k.ctx.Err() == nil; attempt++ {
 		began := time.Now()
-		last, err := k.follow(after)
-		after = last
+		if began.Round(0).Sub(last.at) > resumeWithin {
+			last = reached{}
+		}
+		err := k.follow(&last)
 		if k.ctx.Err() != nil {
 			return
 		}
 		if err != nil {
 			if !errors.Is(err, mainstem.ErrUnavailable) {
-				after = 0 // for instance, the bucket was dropped: read all of it again
+				last = reached{} // for instance, the bucket was dropped: read all of it again
 			}
 			k.logger.Warn("cannot watch the cluster's bucket", "bucket", k.bucket.Name(), "error", err)
 		}
@@ -285,39 +300,40 @@ func (k *Keeper) watch() {
 	}
 }
 
-// follow applies the entries of the bucket after a position, or all if it is 0, and then the
-// changes as they come. It returns the position from which the next call can continue.
+// follow applies the entries of the bucket after last, or all if that is zero, and then the changes
+// as they come. It keeps in last from where the next call can continue.
 //
 // A watch from the beginning yields all present entries, then a marker, then changes. Entries that
 // are in the view but not before the marker were deleted meanwhile: they are dropped at the marker.
-// Until then the position is 0, so that an error before the marker makes the next call begin again.
-func (k *Keeper) follow(after mainstem.Position) (mainstem.Position, error) {
-	present := make(map[string]bool) // keys before the marker; nil after it
-	begun := after
-	for e, err := range k.bucket.Watch(k.ctx, &kv.WatchOptions{After: after}) {
+// Until then last stays zero, so that an error before the marker makes the next call begin again.
+func (k *Keeper) follow(last *reached) error {
+	var present map[string]bool // keys before the marker of a watch from the beginning; else nil
+	if last.position == 0 {
+		present = make(map[string]bool)
+	}
+	for e, err := range k.bucket.Watch(k.ctx, &kv.WatchOptions{After: last.position}) {
 		switch {
 		case errors.Is(err, mainstem.ErrCorrupt) && e.Key != "":
 			k.logger.Warn("a record of the cluster cannot be read", "key", e.Key, "error", err)
 			continue
 		case err != nil:
-			return after, err
+			return err
 		case e.Op == kv.OpSynced:
-			if begun == 0 {
+			if present != nil {
 				k.view.drop(present)
 				present = nil
 			}
-			after = e.Position
+			last.set(e.Position)
 			continue
 		}
+		k.view.apply(&e)
 		if present != nil {
 			present[e.Key] = true
-		}
-		k.view.apply(&e)
-		if begun > 0 || present == nil {
-			after = e.Position
+		} else {
+			last.set(e.Position)
 		}
 	}
-	return after, nil
+	return nil
 }
 
 // canceled returns the error of a wait whose ctx has ended.

@@ -258,6 +258,30 @@ func TestAKeeperThatWasCutOffSeesWhatIsGone(t *testing.T) {
 	})
 }
 
+// So does one that was cut off for so long that the log no longer has the deletions.
+func TestAKeeperThatWasCutOffForADaySeesWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := model.New(nil)
+		defer log.Close()
+		net := newNetwork(log)
+		watcher, err := lease.Open(t.Context(), net, lease.Member{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave(t, watcher)
+		a := join(t, log, "a", 1)
+		await(t, watcher, "a", func() bool { _, ok := watcher.Member("a"); return ok })
+		net.cut()
+		leave(t, a)
+		pass(mainstem.DefaultTombstoneAge + time.Second)
+		if err := log.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		net.heal()
+		await(t, watcher, "a to be gone", func() bool { _, ok := watcher.Member("a"); return !ok })
+	})
+}
+
 func TestMistakesAreInvalid(t *testing.T) {
 	virtual(t, func(t *testing.T, log mainstem.Log) {
 		for _, o := range []*lease.Options{{TTL: 1}, {TTL: 2 * lease.MaxTTL}, {Bucket: "a/b/c"}} {
