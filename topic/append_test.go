@@ -35,6 +35,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"damaged, zstd", nil, damaged(Zstd), recordbatch.Corrupt, "decompressed (zstd)"},
 		{"two", nil, append(batch(0, rec{value: "v"}), batch(0, rec{value: "v"})...), recordbatch.BadRecord, "one batch"},
 		{"too large", Config{MaxMessageBytes: "70"}, batch(0, rec{value: "long enough"}), recordbatch.TooLarge, MaxMessageBytes},
+		{"no size is allowed", Config{MaxMessageBytes: "0"}, batch(0, rec{value: "v"}), recordbatch.TooLarge, "limit is 0"},
 		{"no key", Config{CleanupPolicy: "compact"}, batch(0, rec{value: "v"}), recordbatch.BadRecord, "no key"},
 		{"no key, compressed", Config{CleanupPolicy: "compact"}, batch(Zstd, rec{key: "k", value: strings.Repeat("v", 100)}, rec{value: strings.Repeat("v", 100)}), recordbatch.BadRecord, "no key"},
 		{"far future", nil, batch(0, rec{ms: now + hour + 1, value: "v"}), recordbatch.BadTimestamp, TimestampAfter},

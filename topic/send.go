@@ -2,12 +2,10 @@ package topic
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic/partition"
-	"github.com/mainstemdev/mainstem/topic/recordbatch"
 )
 
 // sendBytes bounds the record batches of one commit, in bytes before compression; a single batch
@@ -124,9 +122,8 @@ func (p *Producer) finish(b *mainstem.Batch, d *draft) (partition.Slot, error) {
 	if err != nil {
 		return partition.Slot{}, p.t.refuse(op, err)
 	}
-	s := &p.t.now().settings
-	if int64(len(data)) > s.MaxMessage {
-		return partition.Slot{}, p.t.refuse(op, &recordbatch.Error{Reason: recordbatch.TooLarge, Err: fmt.Errorf("the batch has %d bytes: the limit is %d", len(data), s.MaxMessage)})
+	if err := p.t.rules().CheckSize(len(data)); err != nil {
+		return partition.Slot{}, p.t.refuse(op, err)
 	}
 	return d.p.AppendOwnTo(b, data, uint32(d.b.Len())), nil
 }

@@ -99,9 +99,12 @@ func (s Slot) In(r mainstem.Receipt) Appended {
 func (p *Partition) AppendTo(ctx context.Context, b *mainstem.Batch, batch []byte) (Slot, error) {
 	const op = "append"
 	r := p.o.Rules()
+	if err := r.CheckSize(len(batch)); err != nil {
+		return Slot{}, Refuse(op, p.o.Space, err)
+	}
 	u := unpack.New(ctx, p.o.Memory)
 	defer u.Release()
-	h, err := recordbatch.Verify(batch, recordbatch.Check{MaxBytes: int(r.MaxMessage), Open: true, Keys: r.Compact, Room: u.Room})
+	h, err := recordbatch.Verify(batch, recordbatch.Check{Open: true, Keys: r.Compact, Room: u.Room})
 	if unpack.NoRoom(err) {
 		return Slot{}, err
 	}

@@ -26,6 +26,15 @@ const (
 	timestampAfter  = "message.timestamp.after.max.ms"
 )
 
+// CheckSize returns a [*recordbatch.Error] of reason TooLarge if a record batch of n bytes is larger
+// than MaxMessage. If that is 0, all are.
+func (r *Rules) CheckSize(n int) error {
+	if int64(n) > r.MaxMessage {
+		return &recordbatch.Error{Reason: recordbatch.TooLarge, Err: fmt.Errorf("the batch has %d bytes: the limit is %d", n, r.MaxMessage)}
+	}
+	return nil
+}
+
 // checkTimes checks the first and the max timestamp of a batch, and that the producer has not set
 // the attribute of log append time. now is the clock, in milliseconds since 1970.
 func (r *Rules) checkTimes(h *recordbatch.Batch, now int64) error {
