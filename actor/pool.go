@@ -4,7 +4,7 @@ import (
 	"context"
 	"runtime"
 	"strconv"
-	"sync"
+	"time"
 )
 
 // MaxWorkers is the greatest number of workers of a [Pool].
@@ -38,7 +38,7 @@ type Pool[M any] struct {
 	sup    Supervisor        // a OneForOne supervisor
 	worker func(i int) Child // describes worker i
 
-	mu sync.Mutex // lets one Resize at a time change the number of workers
+	resizing chan struct{} // of capacity 1; full while a Resize changes the number of workers
 }
 
 // NewPool starts a pool: a supervisor that is spawned from s, and its workers, whose values fresh
@@ -65,7 +65,7 @@ func NewPool[A Actor[M], M any](s Spawner, fresh func() A, o *PoolOptions[M]) (*
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool[M]{router: router}
+	p := &Pool[M]{router: router, resizing: make(chan struct{}, 1)}
 	p.worker = func(i int) Child {
 		c := NewChild("worker-"+strconv.Itoa(i), fresh, &opts.Worker)
 		p.follow(&c, i)
@@ -126,17 +126,23 @@ func (p *Pool[M]) Supervisor() Supervisor { return p.sup }
 // Resize changes the number of workers: it starts workers with the next numbers, or stops those
 // with the highest. A worker that is stopped handles the messages in its mailbox first, as long as
 // its Grace allows, and Resize waits for that; the supervisor handles nothing else meanwhile. A
-// message that is sent at that moment may find its worker ended: Send fails with Closed.
+// message that is sent at that moment may find its worker ended: Send fails with Closed. One call
+// of Resize runs at a time, others wait for it as their ctx allows.
 //
 // Resize fails with Invalid if workers is below 1 or above [MaxWorkers], and with the errors of
 // [Supervisor.Start]. The number of workers is between the old and the new one then; after Canceled
-// one more worker may still start or stop. Like the calls of [Supervisor], it must not be used by a worker that starts or stops.
+// one more worker may still start or stop. Like the calls of [Supervisor], it must not be used by a
+// worker that starts or stops.
 func (p *Pool[M]) Resize(ctx context.Context, workers int) error {
 	if err := checkWorkers(workers); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.resizing <- struct{}{}:
+		defer func() { <-p.resizing }()
+	case <-ctx.Done():
+		return fault("resize", p.address(), endOf(ctx, time.Time{}, "other calls of Resize"))
+	}
 	for p.size() != workers {
 		if err := p.sup.call(ctx, func(s *supervisor) error { return p.step(s, workers) }); err != nil {
 			return err

@@ -347,6 +347,43 @@ func TestPoolResizeThatIsGivenUp(t *testing.T) {
 	})
 }
 
+// A Resize waits for another one only as its context allows.
+func TestPoolResizeBehindAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		var slow atomic.Bool
+		start := func() {
+			if slow.Load() {
+				<-let
+			}
+		}
+		pool, err := actor.NewPool(open(t), func() *lazy { return &lazy{start} }, &actor.PoolOptions[job]{Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow.Store(true)
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- pool.Resize(t.Context(), 2) }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { second <- pool.Resize(ctx, 3) }()
+		cancel()
+		synctest.Wait()
+		select {
+		case err := <-second:
+			if !errors.Is(err, mainstem.ErrCanceled) {
+				t.Errorf("Resize behind another: %v, want Canceled", err)
+			}
+		default:
+			t.Error("Resize waits for another one longer than its context")
+		}
+		close(let)
+		if err := <-first; err != nil || len(pool.Workers()) != 2 {
+			t.Errorf("%d workers, %v, want 2", len(pool.Workers()), err)
+		}
+	})
+}
+
 func TestPoolsThatCannotBe(t *testing.T) {
 	node := open(t)
 	fresh := func() actor.Func[int] {
