@@ -20,8 +20,8 @@ const (
 )
 
 // Server is an actor that owns an HTTP server. Its only message is the question for its [Address].
-// When it is asked to end, it stops listening and waits for the requests that have begun. Its exit
-// reason is the error of serving if that fails. Set its exported fields and spawn it.
+// When it is asked to end, or serving fails, it stops listening and waits for the requests that have
+// begun. Its exit reason is the error of serving if that fails. Set its exported fields and spawn it.
 type Server struct {
 	// Address is the TCP address on which it listens, as for net.Listen.
 	Address string
@@ -50,19 +50,21 @@ func (s *Server) Start(c *actor.Context[Address]) error {
 	s.listener, s.done = listener, make(chan struct{})
 	server := &http.Server{Handler: s.Handler, ReadHeaderTimeout: headerTimeout}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() {
+		defer close(served)
+		served <- server.Serve(listener)
+	}()
 	go s.watch(c, c.Self(), c.Done(), s.done, server, served)
 	return nil
 }
 
-// watch shuts the server down when the actor is asked to end, and sends the actor a message that
-// ends it when serving fails.
+// watch shuts the server down when the actor is asked to end. When serving fails, it also sends the
+// actor a message that ends it.
 func (s *Server) watch(ctx context.Context, self actor.Ref[Address], ending <-chan struct{}, done chan struct{}, server *http.Server, served <-chan error) {
 	defer close(done)
 	select {
 	case err := <-served:
 		_ = self.SendPriority(ctx, actor.System, Address{from: s.listener, err: err}) // fails if it has ended
-		return
 	case <-ending:
 	}
 	grace := s.Grace
