@@ -287,7 +287,8 @@ func TestReplayCallsFunctionsWithoutALock(t *testing.T) {
 	}
 }
 
-// An actor that subscribes while values are published gets the last ones and all that follow, in order.
+// An actor that subscribes while values are published gets the last ones and all that follow, in
+// order.
 func TestReplayAmongPublishers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := open(t)

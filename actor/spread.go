@@ -44,8 +44,8 @@ type rest struct {
 type runnable interface{ run() }
 
 // offer puts an envelope into the mailbox like put, but does not wait: the caller must do the rest.
-// It returns the actor if that has woken it: the caller must run it. If the actor has ended, the error is ErrStopped itself and there is no dead
-// letter. After any other error there is one.
+// It returns the actor if that has woken it: the caller must run it. If the actor has ended, the
+// error is ErrStopped itself and there is no dead letter. After any other error there is one.
 func (p *process[M]) offer(ctx context.Context, e envelope[M]) (woken runnable, left rest, err error) {
 	if p.node.observed {
 		e.x = p.node.observe(ctx, Ref[M]{p}, e.x)
@@ -132,7 +132,8 @@ type spreading[E any] struct {
 }
 
 // spread puts v into the mailboxes of refs and returns the references to actors that have ended. It
-// waits for room in mailboxes, but not until the actors have handled v. refs is read until it returns.
+// waits for room in mailboxes, but not until the actors have handled v. refs is read until it
+// returns.
 func spread[E any](ctx context.Context, refs []Ref[E], v E) []Ref[E] {
 	if len(refs) == 0 {
 		return nil

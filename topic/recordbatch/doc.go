@@ -36,8 +36,8 @@
 //
 // For any input, [Parse], [Verify], Decoder and Rewriter neither panic nor allocate without bound:
 // a batch is decompressed to at most [MaxUncompressed] bytes, a declared number of records costs no
-// memory before the records are found, and Room of a Decoder counts the headers of a record. Null and empty keys and values stay distinct. Bytes
-// are not written to, but by [Place] and [Stamp].
+// memory before the records are found, and Room of a Decoder counts the headers of a record. Null
+// and empty keys and values stay distinct. Bytes are not written to, but by [Place] and [Stamp].
 //
 // # Concurrency and ownership
 //
@@ -48,7 +48,8 @@
 // # Limits
 //
 // A batch has at most [MaxRecords] offsets, and [MaxUncompressed] bytes of records after
-// decompression. Verify refuses a record with more than [MaxHeaders] headers. Batches of magic 0 and 1, before Kafka 0.11, are not supported.
+// decompression. Verify refuses a record with more than [MaxHeaders] headers. Batches of magic 0
+// and 1, before Kafka 0.11, are not supported.
 //
 // # Testing
 //

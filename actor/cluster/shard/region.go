@@ -182,8 +182,7 @@ func participants(k *lease.Keeper, name string) []string {
 // other nodes, and queued messages, and those that come within [Options.Linger], are forwarded. It
 // fails with Canceled when ctx ends first; then the actors are stopped, and the leases of the region
 // are released when they have ended or were left behind after their Grace (the lease then fences
-// what they still write). A second Close waits for the
-// first and returns the same.
+// what they still write). A second Close waits for the first and returns the same.
 func (r *Region[M]) Close(ctx context.Context) error {
 	r.once.Do(func() {
 		r.admission.Drain()
