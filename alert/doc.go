@@ -59,8 +59,8 @@
 // # Values
 //
 // There is no null: a column that was not given is "" or 0. Texts that are too
-// long for their column are cut, between characters; numbers out of range are
-// Invalid. Times are seconds since 1970. A text where a number is wanted, and a
+// long for their column are cut, between characters; numbers out of range, and
+// reals that are no number (NaN), are Invalid. Times are seconds since 1970. A text where a number is wanted, and a
 // number where a text is wanted, is converted if it can be. to_char, to_time and the
 // parts of times are in UTC.
 //

@@ -148,9 +148,12 @@ func fromSQL(x driver.Value, t osql.Type) Value {
 	return conform(v, t)
 }
 
-// conform converts v to what a column of type t holds.
+// conform converts v to what a column of type t holds. A NaN, which earlier versions
+// stored, is 0: SQLite takes it for a null, and there is none.
 func conform(v Value, t osql.Type) Value {
 	switch {
+	case t == osql.Real && math.IsNaN(v.Real()):
+		return zeroOf(t)
 	case t.Text() && v.kind != textValue:
 		return Text(v.String())
 	case t == osql.Real && v.kind != realValue:
@@ -175,14 +178,7 @@ func fit(v Value, c *osql.Column) (Value, error) {
 	case c.Type.Text():
 		return Text(cut(v.String(), c.Size)), nil
 	case c.Type == osql.Real:
-		if v.kind == textValue {
-			f, err := strconv.ParseFloat(strings.TrimSpace(v.s), 64)
-			if err != nil && v.s != "" {
-				return v, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", &osql.CheckError{Value: v.s, Column: c.Name, Type: c.Type})
-			}
-			return Real(f), nil
-		}
-		return Real(v.Real()), nil
+		return fitReal(v, c)
 	case c.Type == osql.Boolean:
 		return fitBool(v, c)
 	}
@@ -194,6 +190,20 @@ func fit(v Value, c *osql.Column) (Value, error) {
 		return v, mainstem.Refusef(mainstem.KindInvalid, "alert", "%d is out of range for the column %s of type %s: %d to %d", n, c.Name, c.Type, r[0], r[1])
 	}
 	return Int(n), nil
+}
+
+func fitReal(v Value, c *osql.Column) (Value, error) {
+	f := v.Real()
+	if v.kind == textValue {
+		var err error
+		if f, err = strconv.ParseFloat(strings.TrimSpace(v.s), 64); err != nil && v.s != "" {
+			return v, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", &osql.CheckError{Value: v.s, Column: c.Name, Type: c.Type})
+		}
+	}
+	if math.IsNaN(f) {
+		return v, mainstem.Refusef(mainstem.KindInvalid, "alert", "%v is no number, as the column %s wants", f, c.Name)
+	}
+	return Real(f), nil
 }
 
 func whole(v Value, c *osql.Column) (int64, error) {
