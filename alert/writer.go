@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 // Limits of what is committed together.
 const (
 	maxGroup      = 256     // statements
-	maxGroupBytes = 8 << 20 // in their rows
+	maxGroupBytes = 8 << 20 // in their rows; a statement that joins may exceed it
+	maxGroupOps   = 10_000  // changes of records; likewise
 )
 
 // job is a piece of work for the writer.
@@ -146,12 +148,17 @@ const (
 // contention is the pause that lets another server that writes the same rows have its turn.
 var contention = backoff.Policy{First: 20 * time.Millisecond, Jitter: 1}
 
-// together runs jobs in one transaction and returns how many of them.
+// together runs jobs in one transaction and returns how many of them. If the log refuses their
+// batch as Invalid, fewer share one: no job fails for the changes of another.
 func (s *Server) together(jobs []*job) int {
 	for attempt := 1; ; attempt++ {
 		n, err := s.try(jobs)
 		if err == nil {
 			return n
+		}
+		if n > 1 && errors.Is(err, mainstem.ErrInvalid) { // too large together, or one is at fault
+			jobs = jobs[:n/2]
+			continue
 		}
 		if attempt < maxAttempts && retriable(err) && s.ctx.Err() == nil {
 			if err = s.refresh(s.ctx); err == nil {
@@ -200,7 +207,7 @@ func (s *Server) try(jobs []*job) (n int, err error) {
 
 // takes reports whether a job can join the transaction.
 func (t *tx) takes(m mode) bool {
-	return !t.defines && t.bytes < maxGroupBytes && (m == light || m == reading && len(t.ops) == 0)
+	return !t.defines && t.bytes < maxGroupBytes && len(t.ops) < maxGroupOps && (m == light || m == reading && len(t.ops) == 0)
 }
 
 // dryRun runs a job that may make its changes in the mirror, too, and takes them back there.
