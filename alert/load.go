@@ -144,6 +144,9 @@ func (s *Server) loadTable(ctx context.Context, t *table) error {
 		return broken("reading the rows of "+t.String(), err)
 	}
 	for rec, err := range s.log.Scan(ctx, t.space, mainstem.Range{}) {
+		if errors.Is(err, mainstem.ErrNotFound) {
+			break // another server has dropped the table since the catalog was read: the feed brings that
+		}
 		if err != nil {
 			return errors.Join(err, s.mirror.rollback(ctx))
 		}
