@@ -66,6 +66,18 @@ func (s *Server) Changes(ctx context.Context, name string, o *ChangeOptions) ite
 var errStopped = errors.New("stopped")
 
 func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yield func(Change, error) bool) error {
+	head, err := s.log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	after := o.After
+	if after == 0 {
+		after = head
+	}
+	// The table has to be as it is at after: the feed tells only of later changes.
+	if err := s.Wait(ctx, min(after, head)); err != nil {
+		return err
+	}
 	tab := s.table(name)
 	switch {
 	case tab == nil:
@@ -77,16 +89,8 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 	case o.After > 0 && o.After < tab.begins:
 		return mainstem.Refusef(mainstem.KindInvalid, "alert", "the table %s was created at %d, behind %d: the rows from before were dropped; begin anew", tab, tab.begins, o.After)
 	}
-	after := o.After
-	if after == 0 {
-		head, err := s.log.Head(ctx)
-		if err != nil {
-			return err
-		}
-		after = head
-	}
 	if !o.Since.IsZero() {
-		if err := s.since(ctx, tab, o.Since, after, yield); err != nil {
+		if err := s.since(ctx, tab, o.Since, yield); err != nil {
 			return err
 		}
 	}
@@ -124,14 +128,11 @@ func (s *Server) changes(ctx context.Context, name string, o ChangeOptions, yiel
 	return nil
 }
 
-// since yields the rows that have changed since a time, as they are at position or later.
-func (s *Server) since(ctx context.Context, tab *table, since time.Time, position mainstem.Position, yield func(Change, error) bool) error {
+// since yields the rows that have changed since a time, as they are now.
+func (s *Server) since(ctx context.Context, tab *table, since time.Time, yield func(Change, error) bool) error {
 	col := tab.Column("StateChange")
 	if col < 0 {
 		return mainstem.Refusef(mainstem.KindInvalid, "alert", "the table %s has no column StateChange", tab)
-	}
-	if err := s.Wait(ctx, position); err != nil {
-		return err
 	}
 	types := []Type{osql.Integer64, osql.Integer64}
 	for i := range tab.Columns {

@@ -92,6 +92,14 @@ type begin struct {
 // start reads the request.
 func (f *feed) start() (begin, error) {
 	var b begin
+	head, err := f.x.h.server.Log().Head(f.x.ctx)
+	if err != nil {
+		return b, err
+	}
+	// The table has to be as it is where the feed begins: the feed tells only of later changes.
+	if err := f.x.h.server.Wait(f.x.ctx, head); err != nil {
+		return b, err
+	}
 	t, err := f.x.table()
 	if err != nil {
 		return b, err
@@ -106,10 +114,6 @@ func (f *feed) start() (begin, error) {
 	}
 	f.collist = p[paramCollist]
 	if _, err := parseCollist(f.collist, &t); err != nil {
-		return b, err
-	}
-	head, err := f.x.h.server.Log().Head(f.x.ctx)
-	if err != nil {
 		return b, err
 	}
 	last := f.x.r.Header.Get("Last-Event-ID") // of a client that comes again
