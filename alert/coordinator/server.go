@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
@@ -73,9 +74,21 @@ func (c *serverConn) Query(ctx context.Context, sql string, row func([]byte) err
 	return c.emit(rows, row)
 }
 
+// firstWord returns the letters that a statement begins with, behind blanks and comments.
 func firstWord(sql string) string {
-	word, _, _ := strings.Cut(strings.TrimLeft(sql, " \t\r\n"), " ")
-	return word
+	sql = strings.TrimLeft(sql, " \t\r\n")
+	end := strings.IndexFunc(sql, func(r rune) bool { return !unicode.IsLetter(r) })
+	switch {
+	case end < 0:
+		return sql
+	case end > 0:
+		return sql[:end]
+	}
+	statements, err := osql.Split(sql, nil)
+	if err != nil || len(statements) == 0 {
+		return "" // the session says what is wrong
+	}
+	return statements[0].Verb()
 }
 
 func (c *serverConn) note(verb string) {
