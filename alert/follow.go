@@ -82,6 +82,10 @@ func (s *Server) follow() {
 }
 
 // followOnce follows the spaces that there are now, until they are others.
+//
+// Invariant: no position is added to applied by a feed that lacks a space of the schema. A
+// schema is adopted before the position that brings it is added, so the look at it behind
+// show is not too early.
 func (s *Server) followOnce() error {
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
@@ -102,7 +106,8 @@ func (s *Server) followOnce() error {
 		case <-ctx.Done():
 		}
 	}()
-	f := mainstem.Filter{Spaces: s.schema.Load().spaces, After: s.applied.upTo(), Follow: true}
+	sc := s.schema.Load()
+	f := mainstem.Filter{Spaces: sc.spaces, After: s.applied.upTo(), Follow: true}
 	for rec, err := range s.log.Feed(ctx, f) {
 		if err != nil {
 			stop()
@@ -114,6 +119,9 @@ func (s *Server) followOnce() error {
 		}
 		if err := s.show(s.ctx, rec.Position); err != nil {
 			return err
+		}
+		if s.schema.Load() != sc {
+			return nil // the feed may have left out rows before the record: they are in other spaces
 		}
 		if last := s.applied.advance(rec.Position); last {
 			backoff.Sleep(ctx, followRest)

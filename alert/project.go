@@ -51,8 +51,8 @@ func (s *Server) project(t *tx, r mainstem.Receipt, jobs []*job) error {
 		return t.apply(r.Versions)
 	}, func() {
 		if !rows {
-			s.applied.add(r)
 			s.adopt(from, t.schema)
+			s.applied.add(r)
 		}
 	})
 	if err != nil {
@@ -64,7 +64,8 @@ func (s *Server) project(t *tx, r mainstem.Receipt, jobs []*job) error {
 	return nil
 }
 
-// adopt makes a schema that of the server, if it is another one.
+// adopt makes a schema that of the server, if it is another one. It comes before the position
+// of the change is added to applied: a caller that has waited for that finds the schema.
 func (s *Server) adopt(from, to *schema) {
 	if from == to {
 		return
@@ -111,8 +112,8 @@ func (s *Server) refreshOnce(ctx context.Context) (again bool, err error) {
 		}
 		return nil
 	}, func() {
-		s.applied.advance(reached)
 		s.adopt(from, t.schema)
+		s.applied.advance(reached)
 	})
 	return t.schema != from || len(records) == maxRecords, err
 }
