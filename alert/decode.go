@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/mainstemdev/mainstem"
 )
@@ -18,10 +17,35 @@ type Decoder struct {
 // OpenDecoder returns a decoder for the table whose rows are in space, see
 // [TableInfo]: NotFound if no table has such a space.
 func OpenDecoder(ctx context.Context, log mainstem.Reader, space string) (*Decoder, error) {
-	name, ok := strings.CutPrefix(space, SpacePrefix)
+	name, _, ok := parseSpace(space)
 	if !ok {
-		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "the space %q is of no table: its name does not begin with %q", space, SpacePrefix)
+		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "the space %q is of no table: want %q, a name, and perhaps # and a number", space, SpacePrefix)
 	}
+	tab, err := describedTable(ctx, log, name)
+	if err != nil {
+		return nil, err
+	}
+	if tab.space != space || tab.virtual {
+		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "the rows of %s are not in the space %q", name, space)
+	}
+	return &Decoder{tab: tab}, nil
+}
+
+// TableSpace returns the space that holds the rows of a table, "database.table": NotFound if
+// there is no such table, or it is in memory only.
+func TableSpace(ctx context.Context, log mainstem.Reader, table string) (string, error) {
+	tab, err := describedTable(ctx, log, table)
+	if err != nil {
+		return "", err
+	}
+	if tab.virtual {
+		return "", mainstem.Refusef(mainstem.KindNotFound, "alert", "the table %s has no space", table)
+	}
+	return tab.space, nil
+}
+
+// describedTable returns a table, "database.table", as the catalog describes it.
+func describedTable(ctx context.Context, log mainstem.Reader, name string) (*table, error) {
 	rec, err := log.Get(ctx, CatalogSpace, []byte(keyTable+name))
 	if errors.Is(err, mainstem.ErrNotFound) {
 		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "there is no table %s", name)
@@ -33,10 +57,7 @@ func OpenDecoder(ctx context.Context, log mainstem.Reader, space string) (*Decod
 	if err != nil {
 		return nil, mainstem.Errorf(mainstem.KindCorrupt, "alert", "%w", err).At(CatalogSpace, rec.Key)
 	}
-	if tab.space != space || tab.virtual {
-		return nil, mainstem.Refusef(mainstem.KindNotFound, "alert", "the table %s has no space", name)
-	}
-	return &Decoder{tab: tab}, nil
+	return tab, nil
 }
 
 // Table describes the table.

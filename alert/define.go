@@ -124,7 +124,10 @@ func (t *tx) createTable(database, name string, virtual bool, columns []Column) 
 	if err != nil {
 		return err
 	}
-	r := &tableRecord{Format: schemaFormat, ID: next, Database: database, Name: name, Virtual: virtual, Columns: slices.Clone(columns)}
+	r := &tableRecord{Format: formatNumbered, ID: next, Database: database, Name: name, Virtual: virtual, Columns: slices.Clone(columns)}
+	if virtual {
+		r.Format = formatNamed
+	}
 	for i := range r.Columns {
 		next++
 		r.Columns[i].ID, r.Last = next, next
@@ -136,36 +139,34 @@ func (t *tx) createTable(database, name string, virtual bool, columns []Column) 
 		return err
 	}
 	tab := newTable(r, 0)
-	if !virtual {
-		if err := t.clearSpace(tab); err != nil {
-			return err
-		}
-	}
 	if err := t.describe(keyTable+tab.String(), r, 0); err != nil || virtual {
 		return err
 	}
 	t.ops[len(t.ops)-1].make = tab.space
+	t.after = append(t.after, func() { t.s.dropLeftovers(tab) })
 	return nil
 }
 
-// clearSpace removes the rows of a table of the same name that was dropped by a
-// server which then failed.
-func (t *tx) clearSpace(tab *table) error {
-	ctx := t.s.ctx
-	if _, err := t.s.log.Space(ctx, tab.space); err != nil {
-		if errors.Is(err, mainstem.ErrNotFound) {
-			return nil
+// dropLeftovers removes the rows of tables of the same name that were dropped by a server which
+// then failed. tab is in the catalog: each table of its name with a smaller ID was dropped before.
+func (s *Server) dropLeftovers(tab *table) {
+	for info, err := range s.log.Spaces(s.quiet, SpacePrefix+tab.String()) {
+		if err != nil {
+			s.o.Logger.Error("alert: the rows of earlier tables were not looked for", "table", tab.String(), "error", err)
+			return
 		}
-		return err
+		if name, id, ok := parseSpace(info.Name); ok && name == tab.String() && id < tab.ID {
+			s.dropRows(tab, info.Name)
+		}
 	}
-	_, err := t.s.log.Get(ctx, CatalogSpace, []byte(keyTable+tab.String()))
-	switch {
-	case err == nil: // another server was faster: look again
-		return mainstem.Refusef(mainstem.KindExists, "alert", "another server has just created the table %s", tab)
-	case !errors.Is(err, mainstem.ErrNotFound):
-		return err
+}
+
+// dropRows removes the rows of a table that was dropped, in the space called name.
+func (s *Server) dropRows(tab *table, name string) {
+	err := s.log.DropSpace(s.quiet, name)
+	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
+		s.o.Logger.Error("alert: the rows of a dropped table were not removed", "table", tab.String(), "space", name, "error", err)
 	}
-	return t.s.log.DropSpace(ctx, tab.space)
 }
 
 // alter writes the new description of a table.
@@ -211,12 +212,7 @@ func (t *tx) dropTable(tab *table) error {
 	if err := t.describe(keyTable+tab.String(), nil, tab.version); err != nil || tab.virtual {
 		return err
 	}
-	t.after = append(t.after, func() {
-		err := t.s.log.DropSpace(t.s.quiet, tab.space)
-		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
-			t.s.o.Logger.Error("alert: the rows of a dropped table were not removed", "table", tab.String(), "error", err)
-		}
-	})
+	t.after = append(t.after, func() { t.s.dropRows(tab, tab.space) })
 	return nil
 }
 

@@ -16,8 +16,8 @@
 //
 // # In the log, and in memory
 //
-// A table is the space "alert/<database>.<table>", which keeps the newest record
-// of each key; the key is the primary key, the record one row. [CatalogSpace] holds
+// A table is a space, "alert/<database>.<table>", with "#" and its ID if a statement made it.
+// The space keeps the newest record of each key; the key is the primary key, the record one row. [CatalogSpace] holds
 // the tables, as JSON, the serials given out, and which automations are enabled.
 // Opening a server reads all rows into a SQLite database in memory, which answers
 // all queries; docs/alerts.md has the format and the figures.

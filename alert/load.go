@@ -98,7 +98,7 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	for _, def := range standardTables() {
 		r := def.record(&next)
 		put(keyTable+r.Database+"."+r.Name, r)
-		b.Ensure(spaceName(r.Database, r.Name), rowPolicy())
+		b.Ensure(r.space(), rowPolicy())
 		for _, row := range def.rows {
 			t := newTable(r, 0)
 			b.Put(t.space, encodeKey(t, row), encodeRow(nil, t, row))

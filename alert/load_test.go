@@ -11,8 +11,9 @@ import (
 // catalog and that of its rows.
 func TestOpenWithoutTheSpaceOfATable(t *testing.T) {
 	log := testengines.Memory(t)
-	exec(t, open(t, log, Options{}), "create database d; create table d.t (A int primary key); insert into alerts.status (Identifier) values ('a')")
-	if err := log.DropSpace(t.Context(), "alert/d.t"); err != nil {
+	first := open(t, log, Options{})
+	exec(t, first, "create database d; create table d.t (A int primary key); insert into alerts.status (Identifier) values ('a')")
+	if err := log.DropSpace(t.Context(), first.table("d.t").space); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, log, Options{})

@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/wake"
@@ -182,8 +181,8 @@ func (t *tx) applyRecord(rec *mainstem.Record) error {
 	if rec.Space == CatalogSpace {
 		return t.applyCatalog(rec)
 	}
-	tab := t.schema.tables[strings.TrimPrefix(rec.Space, SpacePrefix)]
-	if tab == nil || tab.virtual {
+	tab := t.schema.bySpace[rec.Space]
+	if tab == nil {
 		return nil // dropped since
 	}
 	return t.applyRow(tab, rec)

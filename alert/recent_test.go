@@ -21,7 +21,7 @@ func checkRecent(t testing.TB, s *Server) int {
 		for id, x := range s.recent.rows {
 			bytes += x.size(id)
 			space, key, _ := strings.Cut(id, "\x00")
-			tab := s.schema.Load().tables[strings.TrimPrefix(space, SpacePrefix)]
+			tab := s.schema.Load().bySpace[space]
 			if tab == nil {
 				return fmt.Errorf("%q is of no table", id)
 			}

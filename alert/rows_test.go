@@ -148,7 +148,7 @@ func TestStatementsTogetherAreOneCommit(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	want(t, s, "[[1 111] [2 105]]", "select * from d.t order by A")
-	rec, err := s.Log().Get(t.Context(), "alert/d.t", encodeKey(s.table("d.t"), []Value{Int(2), Int(0)}))
+	rec, err := s.Log().Get(t.Context(), s.table("d.t").space, encodeKey(s.table("d.t"), []Value{Int(2), Int(0)}))
 	if err != nil || rec.Version != 1 || rec.Position != r.Position {
 		t.Errorf("the record is %+v, %v", rec, err)
 	}
@@ -191,7 +191,7 @@ func TestTypedAccess(t *testing.T) {
 	if database, table := rows.Table(); database != "d" || table != "t" {
 		t.Errorf("the result is from %s.%s", database, table)
 	}
-	if i, ok := s.Table("d.t"); !ok || i.Space != "alert/d.t" || len(i.Columns) != 7 || i.Columns[3].Type.String() != "utc" {
+	if i, ok := s.Table("d.t"); !ok || i.Space != fmt.Sprintf("alert/d.t#%d", s.table("d.t").ID) || len(i.Columns) != 7 || i.Columns[3].Type.String() != "utc" {
 		t.Errorf("the table is %+v", i)
 	}
 	names := map[string]bool{}

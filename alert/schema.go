@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mainstemdev/mainstem"
@@ -20,7 +21,8 @@ type Type = osql.Type
 
 // The spaces of the view.
 const (
-	// SpacePrefix is how the space of a table begins: "alert/<database>.<table>".
+	// SpacePrefix is how the space of a table begins: "alert/<database>.<table>", and "#<ID>" if
+	// the table was made by CREATE TABLE. [TableSpace] finds it.
 	SpacePrefix = "alert/"
 	// CatalogSpace holds what the server knows about its databases and tables.
 	CatalogSpace = "alert.catalog"
@@ -43,7 +45,7 @@ const (
 
 // tableRecord describes a table in the catalog space, as JSON.
 type tableRecord struct {
-	Format   int      `json:"format"` // 1
+	Format   int      `json:"format"` // see formatNamed
 	ID       uint64   `json:"id"`
 	Database string   `json:"database"`
 	Name     string   `json:"name"`
@@ -74,7 +76,12 @@ type triggerRecord struct {
 	Enabled bool `json:"enabled"`
 }
 
-const schemaFormat = 1
+// The formats of a [tableRecord]. They differ in the space of the table. One that carries the
+// ID never holds the rows of another table, so it can be dropped by its name at any time.
+const (
+	formatNamed    = 1 // alert/<database>.<table>: of standard tables, and tables made by older versions
+	formatNumbered = 2 // alert/<database>.<table>#<ID>
+)
 
 // table is a table as the server works with it. It is read-only: a change makes
 // a new one.
@@ -83,7 +90,8 @@ type table struct {
 	virtual bool // its rows are in the mirror only
 	system  bool // the server fills it; statements only read it
 	indexes []index
-	version mainstem.Version // of its record in the catalog space
+	format  int              // of its record in the catalog space
+	version mainstem.Version // of that record
 	space   string
 	header  *header
 	last    uint64 // the highest ID that a column ever had
@@ -101,7 +109,7 @@ type table struct {
 func newTable(r *tableRecord, version mainstem.Version) *table {
 	t := &table{
 		Table:   osql.Table{ID: r.ID, Database: r.Database, Name: r.Name, Columns: r.Columns},
-		virtual: r.Virtual, indexes: r.Indexes, version: version, space: spaceName(r.Database, r.Name),
+		virtual: r.Virtual, indexes: r.Indexes, format: r.Format, version: version, space: r.space(),
 		header: newHeader(r.Columns), last: r.Last, begins: r.Begins, column: make(map[uint64]int, len(r.Columns)), incr: -1,
 	}
 	var names []string
@@ -135,7 +143,7 @@ func (t *table) mirror() string { return osql.MirrorTable(&t.Table) }
 
 // record returns t as the catalog keeps it.
 func (t *table) record() *tableRecord {
-	return &tableRecord{Format: schemaFormat, ID: t.ID, Database: t.Database, Name: t.Name, Virtual: t.virtual,
+	return &tableRecord{Format: t.format, ID: t.ID, Database: t.Database, Name: t.Name, Virtual: t.virtual,
 		Columns: slices.Clone(t.Columns), Last: t.last, Indexes: slices.Clone(t.indexes), Begins: t.begins}
 }
 
@@ -144,8 +152,8 @@ func decodeTable(p []byte, version mainstem.Version) (*table, error) {
 	if err := json.Unmarshal(p, &r); err != nil {
 		return nil, err
 	}
-	if r.Format != schemaFormat {
-		return nil, fmt.Errorf("the table %s.%s has format %d: this version knows %d", r.Database, r.Name, r.Format, schemaFormat)
+	if r.Format != formatNamed && r.Format != formatNumbered {
+		return nil, fmt.Errorf("the table %s.%s has format %d: this version knows %d and %d", r.Database, r.Name, r.Format, formatNamed, formatNumbered)
 	}
 	if err := r.check(); err != nil {
 		return nil, err
@@ -185,7 +193,26 @@ func (r *tableRecord) check() error {
 	return nil
 }
 
-func spaceName(database, name string) string { return SpacePrefix + database + "." + name }
+// space returns the space of the rows.
+func (r *tableRecord) space() string {
+	name := SpacePrefix + r.Database + "." + r.Name
+	if r.Format == formatNumbered {
+		name += "#" + strconv.FormatUint(r.ID, 10)
+	}
+	return name
+}
+
+// parseSpace is the reverse of space: id is 0 where the name has none.
+func parseSpace(space string) (table string, id uint64, ok bool) {
+	rest, ok := strings.CutPrefix(space, SpacePrefix)
+	table, digits, numbered := strings.Cut(rest, "#")
+	if numbered {
+		var err error
+		id, err = strconv.ParseUint(digits, 10, 64)
+		ok = ok && err == nil && id > 0
+	}
+	return table, id, ok
+}
 
 // schema is all tables at one moment. It is read-only.
 type schema struct {
@@ -193,11 +220,12 @@ type schema struct {
 	databases  map[string]mainstem.Version
 	tables     map[string]*table // by "database.table"
 	bare       map[string]*table // by name, if one database has it, or alerts
+	bySpace    map[string]*table // those that are not virtual
 	spaces     []string          // that hold the schema and its rows
 }
 
 func newSchema(generation uint64, databases map[string]mainstem.Version, tables map[string]*table) *schema {
-	s := &schema{generation: generation, databases: databases, tables: tables, bare: map[string]*table{}, spaces: []string{CatalogSpace}}
+	s := &schema{generation: generation, databases: databases, tables: tables, bare: map[string]*table{}, bySpace: map[string]*table{}, spaces: []string{CatalogSpace}}
 	ambiguous := map[string]bool{}
 	for _, t := range tables {
 		if _, ok := s.bare[t.Name]; ok {
@@ -206,6 +234,7 @@ func newSchema(generation uint64, databases map[string]mainstem.Version, tables 
 		s.bare[t.Name] = t
 		if !t.virtual {
 			s.spaces = append(s.spaces, t.space)
+			s.bySpace[t.space] = t
 		}
 	}
 	for name := range ambiguous {

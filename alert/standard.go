@@ -21,7 +21,7 @@ type definition struct {
 // record returns the table with IDs from next on.
 func (d *definition) record(next *uint64) *tableRecord {
 	database, name, _ := strings.Cut(d.name, ".")
-	r := &tableRecord{Format: schemaFormat, ID: *next, Database: database, Name: name}
+	r := &tableRecord{Format: formatNamed, ID: *next, Database: database, Name: name}
 	*next++
 	ids := map[string]uint64{}
 	for _, c := range parse(d.columns) {

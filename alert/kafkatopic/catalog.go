@@ -28,7 +28,7 @@ type Catalog struct {
 
 	mu struct {
 		sync.Mutex
-		topics map[string]*table // by space; there are at most [alert.MaxTables]
+		topics map[string]*table // by name: a table that is made anew replaces the one before
 	}
 }
 
@@ -63,15 +63,19 @@ func (*Catalog) Of() string { return "tables of alerts" }
 
 // Reserved implements [partition.Source].
 func (*Catalog) Reserved(name string) bool {
-	_, ok := spaceOf(name)
+	_, ok := tableOf(name)
 	return ok
 }
 
 // Topic returns the alert topic called name: NotFound if there is none.
 func (c *Catalog) Topic(ctx context.Context, name string) (partition.Shown, error) {
-	space, ok := spaceOf(name)
+	full, ok := tableOf(name)
 	if !ok {
 		return nil, mainstem.Errorf(mainstem.KindNotFound, "alert topic", "no table of alerts is shown as %q", name)
+	}
+	space, err := alert.TableSpace(ctx, c.log, full)
+	if err != nil {
+		return nil, err
 	}
 	info, err := c.log.Space(ctx, space)
 	if err != nil {
@@ -88,7 +92,7 @@ func (c *Catalog) Topic(ctx context.Context, name string) (partition.Shown, erro
 func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name string) (*table, error) {
 	id := idOf(info.Name, info.Created)
 	c.mu.Lock()
-	t := c.mu.topics[info.Name]
+	t := c.mu.topics[name]
 	c.mu.Unlock()
 	if t != nil && t.ID() == id {
 		return t, nil
@@ -103,10 +107,10 @@ func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name str
 	t.Topic = feedtopic.New(c.followers, name, id, &t.view)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.mu.topics[info.Name]; old != nil && old.ID() == id {
+	if old := c.mu.topics[name]; old != nil && old.ID() == id {
 		return old, nil
 	}
-	c.mu.topics[info.Name] = t
+	c.mu.topics[name] = t
 	return t, nil
 }
 

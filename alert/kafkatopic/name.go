@@ -18,9 +18,9 @@ const Prefix = "alert."
 // ownDatabase is the database that names of topics leave out.
 const ownDatabase = "alerts"
 
-// spaceOf returns the space of the table that is shown under name. Names of databases
+// tableOf returns the table, "database.table", that is shown under name. Names of databases
 // and tables have no dots, so there is only one.
-func spaceOf(name string) (space string, ok bool) {
+func tableOf(name string) (full string, ok bool) {
 	rest, ok := strings.CutPrefix(name, Prefix)
 	if !ok {
 		return "", false
@@ -34,19 +34,20 @@ func spaceOf(name string) (space string, ok bool) {
 	if !osql.ValidName(database) || !osql.ValidName(table) {
 		return "", false
 	}
-	return alert.SpacePrefix + database + "." + table, true
+	return database + "." + table, true
 }
 
-// nameOf returns the name of the topic that shows the table of a space; false for a
-// space that is of no table.
+// nameOf returns the name of the topic that shows the table of a space, which may have been
+// dropped; false for a space that is of no table.
 func nameOf(space string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(space, alert.SpacePrefix)
 	if !ok {
 		return "", false
 	}
-	name = Prefix + strings.TrimPrefix(rest, ownDatabase+".")
-	back, ok := spaceOf(name)
-	return name, ok && back == space
+	full, _, _ := strings.Cut(rest, "#")
+	name = Prefix + strings.TrimPrefix(full, ownDatabase+".")
+	back, ok := tableOf(name)
+	return name, ok && back == full
 }
 
 // idOf computes the ID of a topic. It must never change: clients and stored offsets
