@@ -66,7 +66,7 @@
 //
 // # Guarantees
 //
-//   - A statement is atomic, up to [Options.BatchRows] rows. When Exec returns, what
+//   - A statement is atomic, up to [Options.BatchRows] rows and 32 MiB. When Exec returns, what
 //     it did is durable as [Options.Durability] asks, and every later query shows it.
 //   - A query shows one moment: whole commits, none in part.
 //   - Serials are given once, also by several servers on one log. After a restart

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -130,16 +131,21 @@ func (ss *Session) bind(q *osql.Query, literals []osql.Literal, now time.Time, a
 	return args, nil
 }
 
+// maxPartBytes ends a part of a statement that is several commits, besides [Options.BatchRows].
+// With what joins a transaction before it, and the last row and its journal, it stays below the
+// limit of a batch.
+const maxPartBytes = 32 << 20
+
 // change runs an UPDATE or DELETE, as many rows at a time as a commit may have.
 func (ss *Session) change(ctx context.Context, st *osql.Statement) (Result, error) {
 	var total Result
 	after := int64(-1) << 62
 	for {
-		var n int
+		var more bool
 		var last, affected int64
 		at, err := ss.s.do(ctx, reading, func(t *tx) error {
 			var err error
-			n, affected, last, err = ss.changeSome(t, st, after, ss.s.o.BatchRows)
+			affected, last, more, err = ss.changeSome(t, st, after, ss.s.o.BatchRows, t.bytes+ss.s.partBytes)
 			return err
 		})
 		if err != nil {
@@ -149,7 +155,7 @@ func (ss *Session) change(ctx context.Context, st *osql.Statement) (Result, erro
 			return total, err
 		}
 		total.add(Result{Affected: affected, Position: at})
-		if n < ss.s.o.BatchRows {
+		if !more {
 			return total, nil
 		}
 		after = last
@@ -172,17 +178,17 @@ func (ss *Session) target(t *tx, st *osql.Statement) (*osql.Plan, *table, error)
 	return p.Plan, tab, nil
 }
 
-// changeSome changes up to limit rows after one. It returns how many it
-// met, how many it changed, and the last.
-func (ss *Session) changeSome(t *tx, st *osql.Statement, after int64, limit int) (met int, affected, last int64, err error) {
+// changeSome changes up to limit rows after one, fewer if the transaction comes to so many
+// bytes. It returns how many it changed, the last it met, and whether there may be more.
+func (ss *Session) changeSome(t *tx, st *osql.Statement, after int64, limit, bytes int) (affected, last int64, more bool, err error) {
 	p, tab, err := ss.target(t, st)
 	if err != nil {
-		return 0, 0, 0, err
+		return 0, 0, false, err
 	}
 	now := ss.s.now()
 	args, err := ss.bind(&p.Query, st.Literals, now, after, limit)
 	if err != nil {
-		return 0, 0, 0, err
+		return 0, 0, false, err
 	}
 	var found []*stored
 	var set [][]Value
@@ -199,9 +205,9 @@ func (ss *Session) changeSome(t *tx, st *osql.Statement, after int64, limit int)
 	if err != nil {
 		var e *mainstem.Error
 		if errors.As(err, &e) {
-			return 0, 0, 0, err
+			return 0, 0, false, err
 		}
-		return 0, 0, 0, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
+		return 0, 0, false, mainstem.Refusef(mainstem.KindInvalid, "alert", "%w", err)
 	}
 	for i, r := range found {
 		var ok bool
@@ -211,14 +217,17 @@ func (ss *Session) changeSome(t *tx, st *osql.Statement, after int64, limit int)
 			ok, err = ss.deleteRow(t, tab, r, now)
 		}
 		if err != nil {
-			return 0, 0, 0, err
+			return 0, 0, false, err
 		}
 		if ok {
 			affected++
 		}
 		last = r.k
+		if t.bytes >= bytes {
+			return affected, last, true, nil
+		}
 	}
-	return len(found), affected, last, nil
+	return affected, last, len(found) == limit, nil
 }
 
 // assigned returns what an UPDATE gives the columns of its SET.
@@ -335,10 +344,11 @@ func (ss *Session) step(t *tx, st *osql.Statement) (Result, error) {
 	}
 	switch p.Verb {
 	case osql.Insert:
-		return ss.insertRows(t, st, 0, len(p.Rows))
+		_, r, err := ss.insertRows(t, st, 0, len(p.Rows), math.MaxInt)
+		return r, err
 	case osql.Update, osql.Delete:
-		n, affected, _, err := ss.changeSome(t, st, -1<<62, MaxTogether+1)
-		if err == nil && n > MaxTogether {
+		affected, _, more, err := ss.changeSome(t, st, -1<<62, MaxTogether+1, math.MaxInt)
+		if err == nil && more {
 			err = mainstem.Refusef(mainstem.KindInvalid, "alert", "the statement changes more than %d rows, the limit of one commit", MaxTogether)
 		}
 		return Result{Affected: affected}, err

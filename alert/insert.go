@@ -17,15 +17,25 @@ import (
 
 // insert runs an INSERT, as many rows at a time as a commit may have.
 func (ss *Session) insert(ctx context.Context, st *osql.Statement, p *osql.Plan) (Result, error) {
-	var total Result
-	for from := 0; from < len(p.Rows); from += ss.s.o.BatchRows {
-		to := min(len(p.Rows), from+ss.s.o.BatchRows)
-		err := ss.s.part(ctx, insertMode(p), &total, func(t *tx) (Result, error) { return ss.insertRows(t, st, from, to) })
-		if err != nil {
-			return total, err
-		}
+	m := insertMode(p)
+	return ss.s.parts(ctx, m, len(p.Rows), func(t *tx, from, to, bytes int) (int, Result, error) {
+		return ss.insertRows(t, st, from, to, bytes)
+	})
+}
+
+// parts commits an INSERT of so many rows in parts. insert inserts the rows from one to before
+// another, at least one, and fewer if the transaction comes to so many bytes. It returns where
+// it ended.
+func (s *Server) parts(ctx context.Context, m mode, rows int, insert func(t *tx, from, to, bytes int) (int, Result, error)) (total Result, err error) {
+	for from := 0; from < rows && err == nil; {
+		end := from
+		err = s.part(ctx, m, &total, func(t *tx) (r Result, err error) {
+			end, r, err = insert(t, from, min(rows, from+s.o.BatchRows), t.bytes+s.partBytes)
+			return r, err
+		})
+		from = end
 	}
-	return total, nil
+	return total, err
 }
 
 // part commits one part of an INSERT of many rows and adds what it did to total. An
@@ -60,32 +70,32 @@ func insertMode(p *osql.Plan) mode {
 	return light
 }
 
-// insertRows inserts the rows of an INSERT from one to before another.
-func (ss *Session) insertRows(t *tx, st *osql.Statement, from, to int) (Result, error) {
+// insertRows inserts rows of an INSERT, see [Server.parts].
+func (ss *Session) insertRows(t *tx, st *osql.Statement, from, to, bytes int) (end int, total Result, err error) {
 	p, tab, err := ss.target(t, st)
 	if err != nil {
-		return Result{}, err
+		return from, total, err
 	}
 	now := ss.s.now()
-	var total Result
-	for _, row := range p.Rows[from:to] {
+	for end = from; end < to && (end == from || t.bytes < bytes); end++ {
+		row := p.Rows[end]
 		given := make([]Value, len(row))
 		for i := range row {
 			if given[i], err = ss.compute(t, &row[i], st.Literals, now); err != nil {
-				return total, err
+				return end, total, err
 			}
 		}
 		values, err := complete(tab, p.Into, given)
 		if err != nil {
-			return total, err
+			return end, total, err
 		}
 		r, err := ss.put(t, tab, values, p.Update, now)
 		if err != nil {
-			return total, err
+			return end, total, err
 		}
 		total.add(r)
 	}
-	return total, nil
+	return end, total, nil
 }
 
 // compute returns a value of an INSERT.
@@ -226,40 +236,33 @@ func (ss *Session) InsertRows(ctx context.Context, name string, columns []string
 			}
 		}
 	}
-	var total Result
-	for part := range slices.Chunk(given, ss.s.o.BatchRows) {
-		err := ss.s.part(ctx, light, &total, func(t *tx) (Result, error) { return ss.insertPart(t, name, columns, part, updating) })
+	total, err := ss.s.parts(ctx, light, len(given), func(t *tx, from, to, bytes int) (end int, total Result, err error) {
+		tab, into, err := t.schema.columns(name, columns)
 		if err != nil {
-			return total, err
+			return from, total, err
 		}
-	}
-	ss.rows.Add(total.Affected)
-	return total, nil
-}
-
-func (ss *Session) insertPart(t *tx, name string, columns []string, rows [][]Value, updating []string) (Result, error) {
-	tab, into, err := t.schema.columns(name, columns)
-	if err != nil {
-		return Result{}, err
-	}
-	_, update, err := t.schema.columns(name, updating)
-	if err != nil {
-		return Result{}, err
-	}
-	now := ss.s.now()
-	var total Result
-	for i, row := range rows {
-		values, err := complete(tab, into, row)
+		_, update, err := t.schema.columns(name, updating)
 		if err != nil {
-			return total, fmt.Errorf("row %d: %w", i+1, err)
+			return from, total, err
 		}
-		r, err := ss.put(t, tab, values, update, now)
-		if err != nil {
-			return total, fmt.Errorf("row %d: %w", i+1, err)
+		now := ss.s.now()
+		for end = from; end < to && (end == from || t.bytes < bytes); end++ {
+			values, err := complete(tab, into, given[end])
+			if err != nil {
+				return end, total, fmt.Errorf("row %d: %w", end+1, err)
+			}
+			r, err := ss.put(t, tab, values, update, now)
+			if err != nil {
+				return end, total, fmt.Errorf("row %d: %w", end+1, err)
+			}
+			total.add(r)
 		}
-		total.add(r)
+		return end, total, nil
+	})
+	if err == nil {
+		ss.rows.Add(total.Affected)
 	}
-	return total, nil
+	return total, err
 }
 
 // columns finds a table that can be written to, and columns of it.

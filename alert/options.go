@@ -39,7 +39,7 @@ type Options struct {
 	// bounds them.
 	Memory *budget.Budget
 	// BatchRows is how many rows a statement changes in one commit; one that
-	// changes more is several commits. Default [DefaultBatchRows].
+	// changes more, or writes more than 32 MiB, is several commits. Default [DefaultBatchRows].
 	BatchRows int
 	// Logger receives what automations and the follower could not do. Default: discards.
 	Logger *slog.Logger

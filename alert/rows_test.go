@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
@@ -137,6 +138,57 @@ func TestManyRowsAreChangedInParts(t *testing.T) {
 	if _, err := s.internal.InsertRows(t.Context(), "catalog.tables", []string{"TableName"}, [][]any{{"x"}}); !errors.Is(err, mainstem.ErrDenied) {
 		t.Errorf("InsertRows into a table of the server: %v", err)
 	}
+}
+
+// small is a log that refuses batches of many bytes.
+type small struct {
+	mainstem.Log
+	limit int
+}
+
+func (s small) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	if err := b.Validate(mainstem.Limits{MaxBatchBytes: s.limit}.WithDefaults()); err != nil {
+		return mainstem.Receipt{}, err
+	}
+	return s.Log.Commit(ctx, b)
+}
+
+// TestLargeRowsAreChangedInParts: all rows of a statement together are larger than a batch may be.
+func TestLargeRowsAreChangedInParts(t *testing.T) {
+	const limit = 1 << 20
+	s := open(t, small{testengines.Memory(t), limit}, Options{})
+	s.partBytes = limit / 2
+	const rows, texts = 60, 4
+	define, names := "create table d.t (A int primary key, B int", []string{"A"}
+	for i := range texts {
+		names = append(names, fmt.Sprintf("T%d", i))
+		define += fmt.Sprintf(", T%d varchar(8192)", i)
+	}
+	exec(t, s, "create database d; "+define+")")
+	text, given, args := strings.Repeat("x", 8192), make([][]any, rows), []any(nil)
+	for i := range given {
+		given[i] = []any{i}
+		for range texts {
+			given[i] = append(given[i], text)
+		}
+		args = append(args, given[i]...)
+	}
+	if size := rows * texts * len(text); size < limit {
+		t.Fatalf("all rows have %d bytes", size)
+	}
+	all := func(b int, r Result, err error) {
+		t.Helper()
+		if err != nil || r.Affected != rows {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		want(t, s, fmt.Sprintf("[[%d %d %d]]", rows, b, b), "select count(*), min(B), max(B) from d.t")
+	}
+	r, err := s.internal.InsertRows(t.Context(), "d.t", names, given)
+	all(0, r, err)
+	all(1, exec(t, s, "update d.t set B = B + 1"), nil)
+	row := ", (?" + strings.Repeat(", ?", texts) + ")"
+	insert := "insert into d.t (" + strings.Join(names, ", ") + ") values " + strings.Repeat(row, rows)[2:] + " updating (T0)"
+	all(1, exec(t, s, insert, args...), nil)
 }
 
 func TestStatementsTogetherAreOneCommit(t *testing.T) {

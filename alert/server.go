@@ -20,6 +20,8 @@ type Server struct {
 	started time.Time
 	primary atomic.Bool
 
+	partBytes int // see maxPartBytes
+
 	ctx  context.Context // ends at Close
 	stop context.CancelFunc
 	// quiet never ends. The mirror gets it: its transactions are short, and watching
@@ -60,7 +62,7 @@ func Open(ctx context.Context, log mainstem.Log, o *Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{log: log, o: o.withDefaults(), jobs: make(chan *job, maxGroup), changed: make(chan struct{}, 1), serial: map[uint64]*serials{}, numbers: map[uint64]int64{}}
-	s.started = s.o.Now()
+	s.started, s.partBytes = s.o.Now(), maxPartBytes
 	s.quiet = context.WithoutCancel(ctx)
 	s.ctx, s.stop = context.WithCancel(s.quiet)
 	s.primary.Store(true)

@@ -147,7 +147,7 @@ func (s *Server) Query(ctx context.Context, text string, args ...any) (*Rows, er
 // returns, the changes are visible to every query and have the durability of the server.
 //
 // All statements are parsed before the first one runs. A statement that changes more
-// than [Options.BatchRows] rows is several commits: if it fails, the error says how many
+// than [Options.BatchRows] rows, or 32 MiB, is several commits: if it fails, the error says how many
 // rows it had changed.
 func (ss *Session) Exec(ctx context.Context, text string, args ...any) (Result, error) {
 	var total Result
