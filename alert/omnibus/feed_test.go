@@ -5,11 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -147,6 +150,64 @@ func TestFeedRefused(t *testing.T) {
 	f.close()
 	testkit.Eventually(t, "a feed's place is free again", func() bool { return len(s.handler.feeds) == 0 })
 	s.subscribe(t, collection).want(eventReady, "")
+}
+
+// behindLog is a log of which a server sees no changes until it is told to.
+type behindLog struct {
+	mainstem.Log
+	asked chan struct{} // gets a value when the server wants changes before that
+	show  chan struct{}
+}
+
+func (l *behindLog) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainstem.Record, error] {
+	return func(yield func(mainstem.Record, error) bool) {
+		if !f.Follow {
+			select {
+			case l.asked <- struct{}{}:
+			default:
+			}
+		}
+		select {
+		case <-l.show:
+			l.Log.Feed(ctx, f)(yield)
+		case <-ctx.Done():
+			yield(mainstem.Record{}, ctx.Err())
+		}
+	}
+}
+
+// TestFeedOfATableAlteredElsewhere begins at a server that has not come to the alteration.
+func TestFeedOfATableAlteredElsewhere(t *testing.T) {
+	log := testengines.Memory(t)
+	late := &behindLog{log, make(chan struct{}, 1), make(chan struct{})}
+	s, other := serveLog(t, late, nil), serveLog(t, log, nil)
+	other.sql("alter table alerts.status add column Extra integer")
+	status := make(chan int, 1)
+	events := make(chan *subscription, 1)
+	r := s.request("GET", collection+"?collist=Extra", "", "Accept", "text/event-stream")
+	go func() {
+		resp, err := s.client.Do(r)
+		if err != nil {
+			status <- 0
+			return
+		}
+		events <- &subscription{t, resp.Body, bufio.NewReader(resp.Body)}
+		status <- resp.StatusCode
+	}()
+	select {
+	case <-late.asked:
+	case got := <-status:
+		status <- got
+	}
+	close(late.show)
+	if got := <-status; got != http.StatusOK {
+		t.Fatalf("status %d", got)
+	}
+	f := <-events
+	defer f.close()
+	f.want(eventReady, "")
+	other.sql("insert into alerts.status (Identifier, Extra) values ('a', 7)")
+	f.want(eventChange, `{"Identifier":"a","Extra":7}`)
 }
 
 // TestFeedEnds ends feeds from the other side.

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
@@ -35,13 +36,19 @@ type site struct {
 // serve starts a site.
 func serve(t testing.TB, o *Options) *site {
 	t.Helper()
+	return serveLog(t, testengines.Memory(t), o)
+}
+
+// serveLog starts a site on a log.
+func serveLog(t testing.TB, log mainstem.Log, o *Options) *site {
+	t.Helper()
 	s := &site{t: t, clock: new(testkit.Clock)}
 	if o == nil {
 		o = &Options{}
 	}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
-	s.server, err = alert.Open(t.Context(), testengines.Memory(t), &alert.Options{Now: s.clock.Now, Every: -1, Logger: logger, Memory: o.Memory})
+	s.server, err = alert.Open(t.Context(), log, &alert.Options{Now: s.clock.Now, Every: -1, Logger: logger, Memory: o.Memory})
 	if err != nil {
 		t.Fatal(err)
 	}
