@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert"
 )
 
 var unzips sync.Pool
@@ -159,30 +160,33 @@ func decodeStatement(body []byte) (string, error) {
 
 // given is the rows of a body. Cells that a row does not have are nil.
 type given struct {
+	table   *alert.TableInfo
 	columns []string
 	index   map[string]int
 	rows    [][]any
 	limit   int
+	room    func(cells int) error // takes memory for so many cells in all
 }
 
 // column returns the index of the column called name.
-func (g *given) column(name string) int {
+func (g *given) column(name string) (int, error) {
 	if i, ok := g.index[name]; ok {
-		return i
+		return i, nil
+	}
+	if _, err := findColumn(g.table, name); err != nil {
+		return 0, err
 	}
 	g.index[name] = len(g.columns)
 	g.columns = append(g.columns, name)
-	return len(g.columns) - 1
+	return len(g.columns) - 1, nil
 }
 
-// maxGivenColumns bounds the columns of a body: no table has more.
-const maxGivenColumns = 1000
-
-// decodeRows reads {"rowset": {"coldesc": […], "rows": [{…}]}}. The columns are those
-// of the rows; coldesc, whose types the server knows better, must be well-formed.
-func decodeRows(body []byte, limit int) (*given, error) {
+// decodeRows reads {"rowset": {"coldesc": […], "rows": [{…}]}} for a table. The columns are those
+// of the rows; coldesc, whose types the server knows better, must be well-formed. Every row gets
+// a cell for each column of the others, so a small body may need much memory: room takes it.
+func decodeRows(body []byte, t *alert.TableInfo, limit int, room func(cells int) error) (*given, error) {
 	p := newParser(body)
-	g := &given{index: map[string]int{}, limit: limit}
+	g := &given{table: t, index: map[string]int{}, limit: limit, room: room}
 	found := false
 	err := p.object(func(key string) error {
 		if key != "rowset" {
@@ -213,6 +217,9 @@ func decodeRows(body []byte, limit int) (*given, error) {
 	case len(g.rows) == 0:
 		return nil, badRequest(`the rowset has no "rows": give at least one`)
 	}
+	if err := room(len(g.rows) * len(g.columns)); err != nil {
+		return nil, err
+	}
 	for i, row := range g.rows {
 		for len(row) < len(g.columns) {
 			row = append(row, nil)
@@ -227,12 +234,15 @@ func (g *given) row(p *parser) error {
 	if len(g.rows) == g.limit {
 		return tooLarge("the body has more than %d rows: send less at a time", g.limit)
 	}
+	if err := g.room((len(g.rows) + 1) * len(g.columns)); err != nil {
+		return err
+	}
 	row := make([]any, len(g.columns))
 	err := p.object(func(name string) error {
-		i := g.column(name)
+		i, err := g.column(name)
 		switch {
-		case i >= maxGivenColumns:
-			return p.errorf("the rows have more than %d columns", maxGivenColumns)
+		case err != nil:
+			return err
 		case i == len(row):
 			row = append(row, nil)
 		case row[i] != nil:

@@ -18,6 +18,11 @@ const (
 	// freeBody is the size up to which a body is not counted: the number of requests
 	// bounds that.
 	freeBody = 16 << 10
+	// cellSize is about how many bytes a cell of a row takes, in a body that was decoded and in
+	// the table.
+	cellSize = 64
+	// freeCells is the number of cells that are not counted.
+	freeCells = 2000
 	// bodyChunk is how much is read before it is noted that the client goes on.
 	bodyChunk = 256 << 10
 	// memoryWait is how long a request waits for memory.
@@ -26,8 +31,32 @@ const (
 
 // room takes memory for a body of n bytes in all, and waits for it.
 func (x *exchange) room(n int) error {
-	more := int64(n)*bodyCopies - x.memory.Size()
-	if n <= freeBody || more <= 0 || x.memory.Try(more) {
+	if n <= freeBody {
+		return nil
+	}
+	return x.take(int64(n)*bodyCopies - x.memory.Size())
+}
+
+// roomForRows returns what takes memory for the rows of a body, beside that for the body, and
+// waits for it. More than all memory that there is for requests is too large.
+func (x *exchange) roomForRows() func(cells int) error {
+	taken := freeCells
+	return func(cells int) error {
+		if cells <= taken {
+			return nil
+		}
+		if x.h.memory != nil && int64(cells)*cellSize > x.h.memory.Limit() {
+			return tooLarge("the rows have %d columns in all, those included that only some of them name: send less at a time", cells)
+		}
+		more := max(cells-taken, freeCells)
+		taken += more
+		return x.take(int64(more) * cellSize)
+	}
+}
+
+// take takes so many bytes of memory more, if any, and waits for them.
+func (x *exchange) take(more int64) error {
+	if more <= 0 || x.memory.Try(more) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(x.ctx, x.h.memoryWait, fmt.Errorf("waited %v", x.h.memoryWait))

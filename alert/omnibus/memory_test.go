@@ -36,6 +36,45 @@ func TestBodiesDrawFromTheBudget(t *testing.T) {
 	testkit.Eventually(t, "all memory is given back", func() bool { return memory.Stats()[0].Used == 0 })
 }
 
+// Rows that lack most of the columns of others are small in a body, and large when decoded.
+func TestRowsDrawFromTheBudget(t *testing.T) {
+	memory := budget.New("process", 1<<20)
+	s := serve(t, &Options{Memory: memory})
+	s.handler.memoryWait = time.Millisecond
+	table, _ := s.server.Table("alerts.status")
+	body := func(rows int) string {
+		first := `{"Identifier":"first"`
+		for i := range table.Columns {
+			if c := &table.Columns[i]; !c.PrimaryKey && c.Type != typeIncr {
+				first += `,"` + c.Name + `":null`
+			}
+		}
+		return `{"rowset":{"rows":[` + first + "}" + strings.Repeat(`,{"Identifier":"other"}`, rows) + `]}}`
+	}
+	large := body(500)
+	if len(large) > freeBody {
+		t.Fatalf("the body has %d bytes", len(large))
+	}
+	s.want(http.StatusRequestEntityTooLarge, "POST", collection, large)
+	full := memory.Child("omnibus requests", 0).Hold()
+	full.Take(1 << 20)
+	if text := s.want(http.StatusServiceUnavailable, "POST", collection, body(50)); !strings.Contains(text, "no memory for") {
+		t.Errorf("%s", text)
+	}
+	full.Release()
+	s.want(http.StatusCreated, "POST", collection, body(50))
+	testkit.Eventually(t, "all memory is given back", func() bool { return memory.Stats()[0].Used == 0 })
+}
+
+// TestUnknownColumn is refused where it comes first: what follows is not read.
+func TestUnknownColumn(t *testing.T) {
+	body := `{"rowset":{"rows":[{"Identifier":"a","Nothing":1},`
+	_, err := decodeRows([]byte(body), &statusTable, 10, func(int) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), `no column "Nothing"`) {
+		t.Errorf("%v", err)
+	}
+}
+
 // A client that stops in the middle of a body loses the memory when others wait for it.
 func TestBodiesThatStop(t *testing.T) {
 	memory := budget.New("process", 1<<20)

@@ -18,10 +18,18 @@ func FuzzRows(f *testing.F) {
 	f.Add([]byte(insertBody("x")))
 	f.Add([]byte(`{"rowset":{"rows":[{"a":"\u00e9\ud83d\ude00\ud800\n","b":-1.5e3},{"b":12,"c":null,"d":true}]}}`))
 	f.Add([]byte(" {\"x\":[{}],\"rowset\":{\"rows\":[{\"a\\u0062\":\"\xff\"}]}} "))
+	table := statusTable
+	for _, name := range []string{"a", "b", "c", "d", "ab"} {
+		table.Columns = append(table.Columns, alert.Column{Name: name, Type: osql.Varchar, Size: 10})
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		g, err := decodeRows(body, 100)
+		cells := 0
+		g, err := decodeRows(body, &table, 100, func(n int) error { cells = n; return nil })
 		if err != nil {
 			return
+		}
+		if cells != len(g.rows)*len(g.columns) {
+			t.Fatalf("%d rows of %d columns are %d cells", len(g.rows), len(g.columns), cells)
 		}
 		var want struct {
 			Rowset struct {

@@ -19,7 +19,7 @@ func (x *exchange) insert() error {
 	if _, err := x.parameters(true, paramFilter, paramCollist, paramOrder); err != nil {
 		return err
 	}
-	g, err := x.readRows()
+	g, err := x.readRows(&t)
 	if err != nil {
 		return err
 	}
@@ -41,14 +41,14 @@ func (x *exchange) insert() error {
 	return nil
 }
 
-// readRows reads the rows of the body.
-func (x *exchange) readRows() (*given, error) {
+// readRows reads the rows of the body, which are for a table.
+func (x *exchange) readRows(t *alert.TableInfo) (*given, error) {
 	buf, err := x.body()
 	if err != nil {
 		return nil, err
 	}
 	defer release(buf)
-	return decodeRows(*buf, x.h.o.MaxInsertRows)
+	return decodeRows(*buf, t, x.h.o.MaxInsertRows, x.roomForRows())
 }
 
 // complete gives rows that lack columns of others the values that the table would
@@ -72,11 +72,6 @@ func (g *given) complete(t *alert.TableInfo) error {
 			}
 		}
 	}
-	for _, name := range g.columns {
-		if _, err := findColumn(t, name); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -90,7 +85,7 @@ func (x *exchange) update() error {
 	if err != nil {
 		return err
 	}
-	g, err := x.readRows()
+	g, err := x.readRows(&t)
 	if err == nil && len(g.rows) != 1 {
 		err = badRequest("the body has %d rows: a PATCH has one, for all rows that it changes", len(g.rows))
 	}
