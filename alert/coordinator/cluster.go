@@ -15,7 +15,9 @@ import (
 )
 
 // server is one object server of a cluster, with its circuit breaker: after a number
-// of failures in a row it is left alone for a while, until a check finds it well.
+// of failures in a row it is left alone for a while, until a check finds it well. A failure is
+// a connection that cannot be made or is lost, or a check that fails; a statement that succeeds
+// ends the row.
 type server struct {
 	address string
 	backend Backend
@@ -183,9 +185,7 @@ func (c *cluster) query(ctx context.Context, key credentialKey, cred Credential,
 		out.affected, err = conn.conn.Query(ctx, sql, out.row)
 		if err == nil {
 			c.pool.release(conn, false)
-			if attempt > 1 {
-				c.servers[conn.server].well()
-			}
+			c.servers[conn.server].well()
 			return nil
 		}
 		wrong := refusedLogin(err)
@@ -201,7 +201,11 @@ func (c *cluster) query(ctx context.Context, key credentialKey, cred Credential,
 		case !gone:
 			return err
 		}
-		c.fault(conn.server, err)
+		if !isAnswer(err) {
+			c.fault(conn.server, err)
+		} else if c.ping(ctx, conn.server) {
+			return err // it is this statement that the server cannot serve
+		}
 		if attempt >= c.attempts() || !out.reset() || !repeatable(err, sql) {
 			return err
 		}
@@ -292,14 +296,15 @@ func (c *cluster) check(ctx context.Context) {
 	}
 }
 
+// ping checks a server, and reports whether it is well.
 func (c *cluster) ping(ctx context.Context, i int) bool {
-	ctx, cancel := context.WithTimeout(ctx, c.o.HealthTimeout)
+	check, cancel := context.WithTimeout(ctx, c.o.HealthTimeout)
 	defer cancel()
-	err := c.servers[i].backend.Ping(ctx)
+	err := c.servers[i].backend.Ping(check)
 	switch {
 	case err == nil:
 		c.servers[i].well()
-	case errors.Is(context.Cause(ctx), context.Canceled):
+	case ctx.Err() != nil: // that says nothing about the server
 	default:
 		c.fault(i, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/omnirest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -412,6 +413,46 @@ func TestBreaker(t *testing.T) {
 	f.c.clusters[0].check(t.Context())
 	if a := f.sql("select 1")["AGG"]; a.from() != "first" || f.c.Ready() != nil {
 		t.Errorf("after a check found it well: %+v", a)
+	}
+}
+
+// TestAnswersOpenNoBreaker: a server that answers that it cannot serve a statement is well.
+func TestAnswersOpenNoBreaker(t *testing.T) {
+	f, first, second := pair(t, func(c *Config) { c.OMNIbus.BreakerDelay = time.Hour })
+	full := &mainstem.Error{Kind: mainstem.KindUnavailable, Outcome: mainstem.NotWritten, Err: &omnirest.StatusError{Status: 503, Message: "no memory"}}
+	refuse := func(context.Context, *fakeConn, string, func([]byte) error) (int64, error) { return 0, full }
+	first.set(func() { first.query = refuse })
+	for range 2 * DefaultBreakerFailures {
+		if a := f.sql("select 1")["AGG"]; a.code() != "ERR_UNAVAILABLE" || !strings.Contains(a.Error.Reason, "no memory") {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if n, m := first.get(func() int { return len(first.queries) }), second.get(func() int { return len(second.queries) }); n != 2*DefaultBreakerFailures || m != 0 {
+		t.Errorf("the servers were asked %d and %d times", n, m)
+	}
+	first.set(func() {
+		first.query = func(_ context.Context, _ *fakeConn, _ string, _ func([]byte) error) (int64, error) {
+			first.set(func() { first.down = full }) // it answers checks so, too
+			return 0, full
+		}
+	})
+	if a := f.sql("select 1")["AGG"]; a.from() != "second" {
+		t.Errorf("a server whose check fails: %+v", a)
+	}
+}
+
+// TestFailuresBetweenSuccesses are not in a row.
+func TestFailuresBetweenSuccesses(t *testing.T) {
+	f, first, _ := pair(t, func(c *Config) { c.OMNIbus.BreakerDelay = time.Hour })
+	for range 2 * DefaultBreakerFailures {
+		first.set(func() {
+			first.query = func(context.Context, *fakeConn, string, func([]byte) error) (int64, error) { return 0, cut }
+		})
+		f.sql("insert into a.b values (1)") // which is not sent again
+		first.set(func() { first.query = nil })
+		if a := f.sql("select 1")["AGG"]; a.from() != "first" {
+			t.Fatalf("%+v", a)
+		}
 	}
 }
 

@@ -106,6 +106,19 @@ func lost(err error) bool {
 	return false
 }
 
+// answerError is an error that a server in this process answered a statement with.
+type answerError struct{ err error }
+
+func (e *answerError) Error() string { return e.err.Error() }
+func (e *answerError) Unwrap() error { return e.err }
+
+// isAnswer reports whether err is an answer of the server: the connection works.
+func isAnswer(err error) bool {
+	var status *omnirest.StatusError
+	var own *answerError
+	return errors.As(err, &status) || errors.As(err, &own)
+}
+
 func canceled(ctx context.Context) error {
 	return mainstem.Ended(ctx, "coordinator", time.Time{}, "a connection to a server").WithOutcome(mainstem.NotWritten)
 }

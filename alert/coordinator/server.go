@@ -62,6 +62,14 @@ type serverConn struct {
 
 // Query implements [Conn].
 func (c *serverConn) Query(ctx context.Context, sql string, row func([]byte) error) (int64, error) {
+	n, err := c.run(ctx, sql, row)
+	if err != nil {
+		err = &answerError{err}
+	}
+	return n, err
+}
+
+func (c *serverConn) run(ctx context.Context, sql string, row func([]byte) error) (int64, error) {
 	if strings.ContainsAny(strings.TrimRight(sql, "; \r\n\t"), ";\n") {
 		return c.script(ctx, sql, row)
 	}
