@@ -105,7 +105,7 @@ func (ss *Session) note(t *tx, e *RowEvent) error {
 	cells := []struct {
 		name string
 		v    Value
-	}{{"Serial", Int(serial)}, {"UID", Int(nobody)}, {"Chrono", Int(e.Now.Unix())}}
+	}{{"Serial", Int(journalSerial(tab, serial))}, {"UID", Int(nobody)}, {"Chrono", Int(e.Now.Unix())}}
 	for i, text := range e.journal {
 		cells = append(cells, struct {
 			name string
@@ -119,6 +119,15 @@ func (ss *Session) note(t *tx, e *RowEvent) error {
 	}
 	_, err := ss.put(t, tab, values, nil, e.Now)
 	return err
+}
+
+// journalSerial returns a serial as the column Serial of the journal holds it. Earlier versions
+// made it a signed number, which a large serial wraps in, as it does in ServerSerial.
+func journalSerial(tab *table, serial int64) int64 {
+	if i, ok := tab.header.index["Serial"]; ok && tab.Columns[i].Type == osql.Integer {
+		return int64(int32(serial))
+	}
+	return serial
 }
 
 // keyNames returns the names of the columns of a table's primary key.

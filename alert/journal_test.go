@@ -4,9 +4,31 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
+
+// TestJournalOfLargeSerials: serials are unsigned, and every alert can be acknowledged.
+func TestJournalOfLargeSerials(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		s := open(t, testengines.Memory(t), Options{})
+		serial := "2147483649"
+		if old {
+			exec(t, s, "alter table alerts.journal drop column Serial; alter table alerts.journal add column Serial integer")
+			serial = "-2147483647"
+		}
+		b := mainstem.NewBatch()
+		b.Put(CatalogSpace, serialKey(s.table("alerts.status")), mustJSON(t, serialRecord{Limit: 1 << 31}))
+		if _, err := s.Log().Commit(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, s, "insert into alerts.status (Identifier) values ('a')")
+		exec(t, s, "update alerts.status set Acknowledged = 1")
+		want(t, s, "[[2147483649 1]]", "select Serial, Acknowledged from alerts.status")
+		want(t, s, "[["+serial+"]]", "select Serial from alerts.journal")
+	}
+}
 
 // TestJournalOfChanges: acknowledgements, owners and escalations, and what takes them
 // back, are in the journal, in the commit of the change.

@@ -41,7 +41,7 @@ func (d *definition) record(next *uint64) *tableRecord {
 }
 
 // parse reads columns: groups "type name name ..." separated by ";". The type is
-// int, utc, incr, real, bool, or the size of a varchar; a name with ! is part of the
+// int, unsigned, utc, incr, real, bool, or the size of a varchar; a name with ! is part of the
 // primary key.
 func parse(s string) []Column {
 	var out []Column
@@ -87,7 +87,7 @@ func standardTables() []*definition {
 		{name: "alerts.status", columns: statusColumns, indexes: [][]string{
 			{"ServerSerial"}, {"Node"}, {"AlertGroup"}, {"Severity"}, {"StateChange"}, {"LastOccurrence"}, {"Type", "Severity"}, {"ExpireTime"},
 		}},
-		{name: "alerts.journal", columns: `255 KeyField!; int Serial UID; utc Chrono; 255 Text1 Text2 Text3 Text4 Text5 Text6 Text7 Text8
+		{name: "alerts.journal", columns: `255 KeyField!; unsigned Serial; int UID; utc Chrono; 255 Text1 Text2 Text3 Text4 Text5 Text6 Text7 Text8
 			Text9 Text10 Text11 Text12 Text13 Text14 Text15 Text16`, indexes: [][]string{{"Serial"}}},
 		{name: "alerts.details", columns: "255 KeyField! Identifier; int AttrVal Sequence; 255 Name Detail", indexes: [][]string{{"Identifier"}}},
 		{name: "alerts.conversions", columns: "255 KeyField! Colname; int Value; 255 Conversion", rows: conversions()},
