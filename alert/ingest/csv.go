@@ -22,10 +22,16 @@ type csvReader struct {
 	comma  rune
 	header []string
 
-	pending [][]byte // lines that were read ahead
-	first   int64    // the number of the first of them
+	pending []csvLine // that were read ahead, one behind the other
+	first   int64     // the number of the first of them
 	chunk   bytes.Reader
 	buffer  *bufio.Reader
+}
+
+// csvLine is a line, or why it is none.
+type csvLine struct {
+	text []byte
+	err  error // it is too long
 }
 
 func newCSVReader(r io.Reader, comma rune, limit int) *csvReader {
@@ -83,6 +89,7 @@ func (c *csvReader) record() (from, to int64, fields []string, err error) {
 	for {
 		line, number, err := c.line(0)
 		if err != nil {
+			c.drop(min(1, len(c.pending)))
 			return number, number, nil, err
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -122,19 +129,20 @@ func (c *csvReader) split(text []byte) ([]string, error) {
 	return fields, err
 }
 
-// line returns the i-th line that is not done with, and its number.
+// line returns the i-th line that is not done with, and its number. A line that is too long
+// counts, and is an error each time; other errors end the file.
 func (c *csvReader) line(i int) ([]byte, int64, error) {
 	for len(c.pending) <= i {
 		line, err := c.lines.next()
-		if err != nil {
+		if err != nil && !errors.Is(err, errTooLong) {
 			return nil, c.lines.line, err
 		}
 		if len(c.pending) == 0 {
 			c.first = c.lines.line
 		}
-		c.pending = append(c.pending, bytes.Clone(line))
+		c.pending = append(c.pending, csvLine{bytes.Clone(line), err})
 	}
-	return c.pending[i], c.first + int64(i), nil
+	return c.pending[i].text, c.first + int64(i), c.pending[i].err
 }
 
 // drop is done with n lines.

@@ -95,6 +95,23 @@ func TestImportOfCSV(t *testing.T) {
 	}
 }
 
+// TestLongLineBehindAnOpenQuote is met while the end of the quote is looked for, and counts.
+func TestLongLineBehindAnOpenQuote(t *testing.T) {
+	_, sink := server(t, nil)
+	text := "Identifier,Summary\na,\"not closed\n" + strings.Repeat("x", 3000) + "\nb,ok\nc\nd,ok\n"
+	var bad []string
+	r, err := ingest.Import(t.Context(), strings.NewReader(text), sink, &ingest.ImportOptions{File: "x.csv", SkipBad: true, MaxLine: 2000,
+		OnBad: func(e *ingest.LineError) { bad = append(bad, e.Error()) }})
+	if err != nil || r.Events != 5 || r.Rows != 2 || r.Line != 6 || r.Bad != 3 {
+		t.Fatalf("%+v, %v, %q", r, err, bad)
+	}
+	for i, want := range []string{"x.csv:2: a quote", "x.csv:3: the line is too long", "x.csv:5: 1 fields"} {
+		if !strings.HasPrefix(bad[i], want) {
+			t.Errorf("%q, want %q", bad[i], want)
+		}
+	}
+}
+
 // TestRefusedRows: of a batch that the sink refuses only those to blame are left out.
 func TestRefusedRows(t *testing.T) {
 	sink := &memory{fail: func(rows [][]any) error {
