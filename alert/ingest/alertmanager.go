@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,29 +13,94 @@ import (
 	"time"
 )
 
-// notification is what Alertmanager posts to a webhook.
+// notification is what is used of what Alertmanager posts to a webhook. Of what Prometheus posts
+// it has the alerts only.
 type notification struct {
-	Version           string            `json:"version"`
-	GroupKey          string            `json:"groupKey"`
-	TruncatedAlerts   uint64            `json:"truncatedAlerts"`
-	Status            string            `json:"status"`
-	Receiver          string            `json:"receiver"`
-	GroupLabels       map[string]string `json:"groupLabels"`
-	CommonLabels      map[string]string `json:"commonLabels"`
-	CommonAnnotations map[string]string `json:"commonAnnotations"`
-	ExternalURL       string            `json:"externalURL"`
-	Alerts            []promAlert       `json:"alerts"`
+	Version     string     `json:"version"`
+	GroupKey    string     `json:"groupKey"`
+	Receiver    string     `json:"receiver"`
+	ExternalURL string     `json:"externalURL"`
+	Alerts      promAlerts `json:"alerts"`
 }
 
 // promAlert is an alert in a notification, and in what Prometheus posts.
 type promAlert struct {
-	Status       string            `json:"status"`
-	Labels       map[string]string `json:"labels"`
-	Annotations  map[string]string `json:"annotations"`
-	StartsAt     time.Time         `json:"startsAt"`
-	EndsAt       time.Time         `json:"endsAt"`
-	GeneratorURL string            `json:"generatorURL"`
-	Fingerprint  string            `json:"fingerprint"`
+	Status       string    `json:"status"`
+	Labels       texts     `json:"labels"`
+	Annotations  texts     `json:"annotations"`
+	StartsAt     time.Time `json:"startsAt"`
+	EndsAt       time.Time `json:"endsAt"`
+	GeneratorURL string    `json:"generatorURL"`
+	Fingerprint  string    `json:"fingerprint"`
+}
+
+// promAlerts is a list that is decoded up to a limit. A list takes many times the memory of its
+// text, so the limit has to be known while it is decoded.
+type promAlerts struct {
+	list  []promAlert
+	limit int
+}
+
+// errTooMany is the reason of a request with too many alerts.
+var errTooMany = errors.New("there are too many alerts in the request")
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (p *promAlerts) UnmarshalJSON(text []byte) error {
+	p.list = nil
+	return eachOf(text, '[', func(d *json.Decoder) error {
+		if len(p.list) == p.limit {
+			return errTooMany
+		}
+		p.list = append(p.list, promAlert{})
+		return d.Decode(&p.list[len(p.list)-1])
+	})
+}
+
+// texts is labels or annotations, decoded up to the limit of both.
+type texts map[string]string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *texts) UnmarshalJSON(text []byte) error {
+	*t = texts{}
+	return eachOf(text, '{', func(d *json.Decoder) error {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		key, ok := name.(string)
+		if !ok {
+			return fmt.Errorf("%v is no name", name)
+		}
+		var value string
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		if (*t)[key] = value; len(*t) > maxLabels {
+			return fmt.Errorf("more than %d labels or annotations", maxLabels)
+		}
+		return nil
+	})
+}
+
+// maxLabels bounds the labels and annotations of an alert.
+const maxLabels = MaxFields / 2
+
+// eachOf calls f at each item of a list or object that begins with open. Null has none.
+func eachOf(text []byte, open json.Delim, f func(*json.Decoder) error) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	t, err := d.Token()
+	if err != nil || t == nil {
+		return err
+	}
+	if t != open {
+		return fmt.Errorf("want %v", open)
+	}
+	for d.More() {
+		if err := f(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // webhookVersion is the version of notifications that is known.
@@ -46,17 +112,17 @@ const (
 	statusResolved = "resolved"
 )
 
-// decodeNotification reads what Alertmanager posts to a webhook.
-func decodeNotification(body []byte) (*notification, error) {
-	var n notification
+// decodeNotification reads what Alertmanager posts to a webhook, with at most limit alerts.
+func decodeNotification(body []byte, limit int, _ time.Time) (*notification, error) {
+	n := notification{Alerts: promAlerts{limit: limit}}
 	if err := decodeBody(body, &n); err != nil {
 		return nil, err
 	}
 	if n.Version != webhookVersion {
 		return nil, fmt.Errorf("the notification has version %q: want %q", n.Version, webhookVersion)
 	}
-	for i := range n.Alerts {
-		a := &n.Alerts[i]
+	for i := range n.Alerts.list {
+		a := &n.Alerts.list[i]
 		if a.Status != statusFiring && a.Status != statusResolved {
 			return nil, fmt.Errorf("alert %d has the status %.20q: want firing or resolved", i+1, a.Status)
 		}
@@ -67,15 +133,15 @@ func decodeNotification(body []byte) (*notification, error) {
 	return &n, nil
 }
 
-// decodeAlerts reads what Prometheus posts to an Alertmanager. What has ended before
-// now is resolved.
-func decodeAlerts(body []byte, now time.Time) ([]promAlert, error) {
-	var all []promAlert
-	if err := decodeBody(body, &all); err != nil {
+// decodeAlerts reads what Prometheus posts to an Alertmanager, at most limit alerts. What has
+// ended before now is resolved.
+func decodeAlerts(body []byte, limit int, now time.Time) (*notification, error) {
+	n := notification{Alerts: promAlerts{limit: limit}}
+	if err := decodeBody(body, &n.Alerts); err != nil {
 		return nil, err
 	}
-	for i := range all {
-		a := &all[i]
+	for i := range n.Alerts.list {
+		a := &n.Alerts.list[i]
 		if a.StartsAt.IsZero() {
 			a.StartsAt = now
 			if !a.EndsAt.IsZero() && a.EndsAt.Before(now) {
@@ -90,7 +156,18 @@ func decodeAlerts(body []byte, now time.Time) ([]promAlert, error) {
 			return nil, fmt.Errorf("alert %d: %w", i+1, err)
 		}
 	}
-	return all, nil
+	return &n, nil
+}
+
+// event returns an alert as an event.
+func (n *notification) event(i int, now time.Time) *Event {
+	e := n.Alerts.list[i].event(now)
+	if n.Version != "" { // else Prometheus sent it
+		e.Set("receiver", n.Receiver)
+		e.Set("group_key", n.GroupKey)
+		e.Set("external_url", n.ExternalURL)
+	}
+	return e
 }
 
 func decodeBody(body []byte, into any) error {
@@ -104,8 +181,8 @@ func (a *promAlert) check() error {
 	switch {
 	case len(a.Labels) == 0:
 		return errors.New("it has no labels")
-	case len(a.Labels)+len(a.Annotations) > MaxFields/2:
-		return fmt.Errorf("%d labels and annotations: the limit is %d", len(a.Labels)+len(a.Annotations), MaxFields/2)
+	case len(a.Labels)+len(a.Annotations) > maxLabels:
+		return fmt.Errorf("%d labels and annotations: the limit is %d", len(a.Labels)+len(a.Annotations), maxLabels)
 	case !a.EndsAt.IsZero() && a.EndsAt.Before(a.StartsAt):
 		return errors.New("it ends before it starts")
 	}

@@ -120,9 +120,9 @@ type WebhookOptions struct {
 	MaxBody int64
 	// MaxAlerts bounds the alerts in a request. Default [DefaultMaxAlerts].
 	MaxAlerts int
-	// Memory is what requests of more than 16 KiB draw from, five times their size, until
-	// they are answered; without memory for 10 s they get 503. It may be shared. Nil: their
-	// number is not bounded.
+	// Memory is what requests of more than 16 KiB draw from, five times their size, and those of
+	// more than 64 alerts, 4 KiB for each one more, until they are answered; without memory for
+	// 10 s they get 503. It may be shared. Nil: their number is not bounded.
 	Memory *budget.Budget
 }
 

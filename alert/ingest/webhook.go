@@ -100,12 +100,19 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.unavailable(w, err)
 		return
 	}
-	events, status, err := h.events(r)
+	now := h.o.Now()
+	n, status, err := h.notification(r, now)
 	if err != nil {
 		h.refuse(w, status, err)
 		return
 	}
-	h.answer(w, r, events)
+	if many := len(n.Alerts.list) - freeAlerts; many > 0 {
+		if err := acquire(r, &hold, int64(many)*alertSize); err != nil {
+			h.unavailable(w, err)
+			return
+		}
+	}
+	h.answer(w, r, n, now)
 }
 
 const (
@@ -113,6 +120,10 @@ const (
 	bodyCopies = 5
 	// freeBody is the size up to which a request is not counted.
 	freeBody = 16 << 10
+	// alertSize is about how many bytes an alert takes besides its text, decoded and as a row,
+	// and freeAlerts how many are not counted.
+	alertSize  = 4 << 10
+	freeAlerts = 64
 	// memoryWait is how long a request waits for memory.
 	memoryWait = 10 * time.Second
 )
@@ -127,9 +138,14 @@ func (h *Webhook) reserve(r *http.Request, hold *budget.Hold) error {
 	if n <= freeBody {
 		return nil
 	}
+	return acquire(r, hold, bodyCopies*n)
+}
+
+// acquire takes n bytes of memory for a request, and waits for them.
+func acquire(r *http.Request, hold *budget.Hold, n int64) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), memoryWait, fmt.Errorf("waited %v", memoryWait))
 	defer cancel()
-	return hold.Acquire(ctx, bodyCopies*n)
+	return hold.Acquire(ctx, n)
 }
 
 func (h *Webhook) refuse(w http.ResponseWriter, status int, err error) {
@@ -137,8 +153,8 @@ func (h *Webhook) refuse(w http.ResponseWriter, status int, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// events reads the events of a request; an error comes with its status.
-func (h *Webhook) events(r *http.Request) ([]*Event, int, error) {
+// notification reads a request; an error comes with its status.
+func (h *Webhook) notification(r *http.Request, now time.Time) (*notification, int, error) {
 	body, err := readBody(r.Body, h.o.MaxBody)
 	if err != nil {
 		if errors.Is(err, errTooLong) {
@@ -147,44 +163,28 @@ func (h *Webhook) events(r *http.Request) ([]*Event, int, error) {
 		return nil, http.StatusBadRequest, err
 	}
 	h.count.bytes.Add(int64(len(body)))
-	now := h.o.Now()
-	var events []*Event
+	decode := decodeNotification
 	if strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), PrometheusPath) {
-		alerts, err := decodeAlerts(body, now)
-		if err != nil {
-			return nil, http.StatusBadRequest, err
-		}
-		for i := range alerts {
-			events = append(events, alerts[i].event(now))
-		}
-	} else {
-		n, err := decodeNotification(body)
-		if err != nil {
-			return nil, http.StatusBadRequest, err
-		}
-		for i := range n.Alerts {
-			e := n.Alerts[i].event(now)
-			e.Set("receiver", n.Receiver)
-			e.Set("group_key", n.GroupKey)
-			e.Set("external_url", n.ExternalURL)
-			events = append(events, e)
-		}
+		decode = decodeAlerts
 	}
-	if len(events) > h.o.MaxAlerts {
-		return nil, http.StatusRequestEntityTooLarge, errors.New("there are too many alerts in the request")
+	n, err := decode(body, h.o.MaxAlerts, now)
+	switch {
+	case errors.Is(err, errTooMany):
+		return nil, http.StatusRequestEntityTooLarge, err
+	case err != nil:
+		return nil, http.StatusBadRequest, err
 	}
-	for _, e := range events {
-		e.Peer, e.Sequence = r.RemoteAddr, h.count.next()
-	}
-	return events, 0, nil
+	return n, 0, nil
 }
 
 // answer writes the alerts and says what became of them.
-func (h *Webhook) answer(w http.ResponseWriter, r *http.Request, events []*Event) {
-	h.count.received.Add(int64(len(events)))
+func (h *Webhook) answer(w http.ResponseWriter, r *http.Request, n *notification, now time.Time) {
+	h.count.received.Add(int64(len(n.Alerts.list)))
 	var rows [][]any
 	var bad error
-	for _, e := range events {
+	for i := range n.Alerts.list {
+		e := n.event(i, now)
+		e.Peer, e.Sequence = r.RemoteAddr, h.count.next()
 		row, ok, err := h.o.Mapping.Row(e)
 		switch {
 		case err != nil:

@@ -288,6 +288,52 @@ func FuzzWebhook(f *testing.F) {
 	})
 }
 
+// TestDecodingEndsAtTheLimit: what is behind it would take many times the memory of its text.
+func TestDecodingEndsAtTheLimit(t *testing.T) {
+	_, url := hook(t, &memory{}, &ingest.WebhookOptions{MaxAlerts: 2})
+	const alert = `{"status":"firing","labels":{"alertname":"x"}}`
+	list := "[" + strings.Repeat(alert+",", 2) + `{"labels":7}]`
+	for path, body := range map[string]string{"/": `{"version":"4","alerts":` + list + `}`, ingest.PrometheusPath: list} {
+		if code, text := post(t, url+path, body); code != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: an alert too many: %d %s", path, code, text)
+		}
+	}
+	var labels strings.Builder
+	for i := range ingest.MaxFields {
+		fmt.Fprintf(&labels, `"l%d":"v",`, i)
+	}
+	if code, text := post(t, url+ingest.PrometheusPath, `[{"labels":{`+labels.String()+`"last":7}}]`); code != http.StatusBadRequest || !strings.Contains(text, "more than 1000 labels") {
+		t.Errorf("labels too many: %d %s", code, text)
+	}
+}
+
+// Many alerts take memory, also in a small request.
+func TestAlertsDrawFromTheBudget(t *testing.T) {
+	budgeted := budget.New("process", 1<<20)
+	_, url := hook(t, &memory{}, &ingest.WebhookOptions{Memory: budgeted})
+	const alert = `{"labels":{"alertname":"x"}}`
+	many := "[" + strings.Repeat(alert+",", 200) + alert + "]"
+	if len(many) > 16<<10 {
+		t.Fatalf("the request has %d bytes", len(many))
+	}
+	full := budgeted.Child("alert requests", 0).Hold()
+	full.Take(1 << 20)
+	answered := make(chan int, 1)
+	go func() {
+		code, _ := post(t, url+ingest.PrometheusPath, many)
+		answered <- code
+	}()
+	testkit.Eventually(t, "it waits for memory", func() bool { return len(answered) > 0 || budgeted.Stats()[1].Waiting == 1 })
+	if len(answered) > 0 {
+		t.Error("it takes no memory")
+	}
+	full.Release()
+	if code := <-answered; code != http.StatusOK {
+		t.Error(code)
+	}
+	testkit.Eventually(t, "all memory is given back", func() bool { return budgeted.Stats()[0].Used == 0 })
+}
+
 // A large request takes memory from the budget and waits for it; a small one does not, and
 // afterwards nothing is held.
 func TestRequestsDrawFromTheBudget(t *testing.T) {
