@@ -1,6 +1,7 @@
 package omnibus
 
 import (
+	"encoding/binary"
 	"hash/fnv"
 	"net/http"
 	"strconv"
@@ -11,7 +12,8 @@ import (
 
 // unchanged answers with 304 if the client has the newest state of the table. The tag
 // is the place in the log of the table's last change: it costs no query. What also
-// depends on the time, or on other tables, has none.
+// depends on the time, or on other tables, has none. Without a column that numbers the rows their
+// RowSerials are of this server and end with it, and so does the tag.
 func (x *exchange) unchanged(q *query) (bool, error) {
 	t := &q.table
 	if t.Space == "" || t.System || !q.where.fixed {
@@ -24,8 +26,13 @@ func (x *exchange) unchanged(q *query) (bool, error) {
 	h := fnv.New64a()
 	var b []byte
 	b = append(rowjson.AppendString(b, x.h.server.Name()), info.Created.String()...)
+	numbered := false
 	for i := range t.Columns {
 		b = appendColumn(b, &t.Columns[i])
+		numbered = numbered || t.Columns[i].Type == typeIncr
+	}
+	if !numbered {
+		b = binary.BigEndian.AppendUint64(b, x.h.nonce)
 	}
 	_, _ = h.Write(b) // never fails
 	tag := `W/"` + strconv.FormatUint(h.Sum64(), 36) + "-" + strconv.FormatUint(uint64(info.Last), 10) + `"`

@@ -2,6 +2,7 @@ package omnibus
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"sync"
@@ -21,6 +22,7 @@ type Handler struct {
 	memory  *budget.Budget // of bodies; nil: without a limit
 	slots   chan struct{}  // one for each request that is served
 	feeds   chan struct{}  // one for each feed that is open
+	nonce   uint64         // of ETags that depend on the server, see exchange.unchanged
 
 	sessions sessions
 
@@ -58,7 +60,7 @@ func New(server *alert.Server, o *Options) (*Handler, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Handler{server: server, o: o.withDefaults()}
+	h := &Handler{server: server, o: o.withDefaults(), nonce: rand.Uint64()}
 	h.metrics = newMetrics(server.Name())
 	if h.o.Memory != nil {
 		h.memory = h.o.Memory.Child("omnibus requests", 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
 // TestFactory runs statements and compares the answers byte by byte.
@@ -291,6 +292,21 @@ func TestDelta(t *testing.T) {
 		if resp, _ := s.do("GET", path, ""); resp.Header.Get("ETag") != "" || resp.StatusCode != 200 {
 			t.Errorf("%s: %s, ETag %s for what changes by itself", path, resp.Status, resp.Header.Get("ETag"))
 		}
+	}
+}
+
+// TestTagsOfTwoServers on one log are the same only where the numbers of the rows are.
+func TestTagsOfTwoServers(t *testing.T) {
+	log := testengines.Memory(t)
+	a, b := serveLog(t, log, nil), serveLog(t, log, nil)
+	for path, same := range map[string]bool{collection: true, "alerts/journal": false} {
+		first, _ := a.do("GET", path, "")
+		second, _ := b.do("GET", path, "")
+		one, two := first.Header.Get("ETag"), second.Header.Get("ETag")
+		if one == "" || two == "" || (one == two) != same {
+			t.Errorf("%s: %s and %s", path, one, two)
+		}
+		a.want(304, "GET", path, "", "If-None-Match", one)
 	}
 }
 
