@@ -37,7 +37,8 @@ type mirror struct {
 
 	cursors struct {
 		sync.Mutex
-		open map[*cursor]struct{}
+		open    map[*cursor]struct{}
+		waiting int // calls of acquire. Invariant: open does not grow while there are some
 	}
 	maxResult int            // bytes of one result that is taken into memory
 	memory    *budget.Budget // of all of them; nil: without a limit
@@ -198,7 +199,8 @@ func (m *mirror) drainAll() {
 }
 
 // acquire returns a connection for reading. If open results hold them all, one
-// is taken into memory, or ends for lack of it.
+// is taken into memory, or ends for lack of it. Another query may be given its connection;
+// that one does not keep it then, see [mirror.register].
 func (m *mirror) acquire(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-m.readers:
@@ -207,6 +209,7 @@ func (m *mirror) acquire(ctx context.Context) (*conn, error) {
 	}
 	m.gate.RLock()
 	m.cursors.Lock()
+	m.cursors.waiting++
 	for c := range m.cursors.open {
 		c.drain()
 		delete(m.cursors.open, c)
@@ -214,12 +217,28 @@ func (m *mirror) acquire(ctx context.Context) (*conn, error) {
 	}
 	m.cursors.Unlock()
 	m.gate.RUnlock()
+	defer func() {
+		m.cursors.Lock()
+		m.cursors.waiting--
+		m.cursors.Unlock()
+	}()
 	select {
 	case c := <-m.readers:
 		return c, nil
 	case <-ctx.Done():
 		return nil, canceled(ctx)
 	}
+}
+
+// register notes that c keeps its connection until it is read, unless somebody waits for one.
+func (m *mirror) register(c *cursor) bool {
+	m.cursors.Lock()
+	defer m.cursors.Unlock()
+	if m.cursors.waiting > 0 {
+		return false
+	}
+	m.cursors.open[c] = struct{}{}
+	return true
 }
 
 // createTable makes the mirror of t, without its indexes if bare.

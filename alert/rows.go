@@ -150,7 +150,12 @@ func (m *mirror) open(ctx context.Context, types []Type, sql string, args []driv
 	if err != nil {
 		return nil, err
 	}
-	cur := &cursor{m: m, types: types, conn: c, row: make([]driver.Value, len(types)), hold: m.memory.Hold()}
+	return m.openOn(ctx, c, types, sql, args)
+}
+
+// openOn is open on a connection, which it gives back.
+func (m *mirror) openOn(ctx context.Context, c *conn, types []Type, sql string, args []driver.Value) (cur *cursor, err error) {
+	cur = &cursor{m: m, types: types, conn: c, row: make([]driver.Value, len(types)), hold: m.memory.Hold()}
 	m.gate.RLock()
 	defer m.gate.RUnlock()
 	cur.mu.Lock()
@@ -166,10 +171,8 @@ func (m *mirror) open(ctx context.Context, types []Type, sql string, args []driv
 	if cur.err != nil {
 		return nil, cur.err
 	}
-	if cur.rows != nil {
-		m.cursors.Lock()
-		m.cursors.open[cur] = struct{}{}
-		m.cursors.Unlock()
+	if cur.rows != nil && !m.register(cur) {
+		cur.drainLocked()
 	}
 	return cur, nil
 }
@@ -229,6 +232,10 @@ func (c *cursor) release() {
 func (c *cursor) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drainLocked()
+}
+
+func (c *cursor) drainLocked() {
 	err := c.keep(c.bytes)
 	for err == nil && c.rows != nil {
 		err = c.keep(c.take())
@@ -242,7 +249,7 @@ func (c *cursor) drain() {
 
 // keep takes memory for n more bytes that are ready. mu is held.
 func (c *cursor) keep(n int) error {
-	const taken = "%d bytes of the result had to be taken into memory because a write began before they were read: "
+	const taken = "%d bytes of the result had to be taken into memory because a write began, or many others are open, before they were read: "
 	if c.bytes > c.m.maxResult {
 		return mainstem.Refusef(mainstem.KindUnavailable, "alert", taken+"the limit is %d: ask for less at a time, read faster, or raise MaxResultBytes (of a server, memory-budget)",
 			c.bytes, c.m.maxResult)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/alert/osql"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
@@ -50,6 +51,47 @@ func TestSlowReadersHoldNobodyUp(t *testing.T) {
 	want(t, s, "[[10 99]]", "select count(*), min(Tally) from alerts.status")
 	if len(s.mirror.readers) != cap(s.mirror.readers) || len(s.mirror.cursors.open) != 0 {
 		t.Errorf("%d of %d connections are free, %d results open", len(s.mirror.readers), cap(s.mirror.readers), len(s.mirror.cursors.open))
+	}
+}
+
+// TestNobodyWaitsForAReader: all connections are busy with queries when another one comes, and
+// then with their results, which nobody reads.
+func TestNobodyWaitsForAReader(t *testing.T) {
+	s := open(t, testengines.Memory(t), Options{})
+	populate(t, s, 1000)
+	head, err := s.Log().Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "no transaction comes that would take the results into memory", func() bool { return s.applied.upTo() >= head })
+	m := s.mirror
+	busy := make([]*conn, cap(m.readers))
+	for i := range busy {
+		busy[i] = <-m.readers
+	}
+	answered := make(chan error, 1)
+	go func() {
+		rows, err := s.Query(t.Context(), "select Serial from alerts.status")
+		if err == nil {
+			err = rows.Close()
+		}
+		answered <- err
+	}()
+	testkit.Eventually(t, "it waits", func() bool {
+		m.cursors.Lock()
+		defer m.cursors.Unlock()
+		return m.cursors.waiting == 1
+	})
+	tab := s.table("alerts.status")
+	for _, c := range busy {
+		cur, err := m.openOn(t.Context(), c, []Type{osql.Incr}, "SELECT "+osql.RowID+" FROM "+tab.mirror(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cur.close()
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
 	}
 }
 
