@@ -139,6 +139,10 @@ func (t *tx) createTable(database, name string, virtual bool, columns []Column) 
 		return err
 	}
 	tab := newTable(r, 0)
+	// The database is written anew: so this and a DROP DATABASE of another server conflict.
+	if err := t.describe(keyDatabase+database, struct{}{}, t.schema.databases[database]); err != nil {
+		return err
+	}
 	if err := t.describe(keyTable+tab.String(), r, 0); err != nil || virtual {
 		return err
 	}
