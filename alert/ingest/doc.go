@@ -58,7 +58,7 @@
 //
 // [MaxFields] of an event, [DefaultMaxLine] of a file, [syslog.DefaultMaxMessage] of a
 // message, [DefaultMaxBody] and [DefaultMaxAlerts] of a request, [DefaultQueue] rows that
-// wait, [DefaultMaxConnections], [MaxMappingFile].
+// wait, of 64 MiB at most, [DefaultMaxConnections], [MaxMappingFile].
 //
 // # Testing
 //

@@ -30,8 +30,8 @@ type ImportOptions struct {
 	File string
 	// Comma stands between the fields of CSV. Default ','.
 	Comma rune
-	// BatchRows is how many rows go to the sink at a time. Default [DefaultBatchRows], at
-	// most [MaxBatchRows].
+	// BatchRows is how many rows go to the sink at a time, of about 8 MiB at most. Default
+	// [DefaultBatchRows], at most [MaxBatchRows].
 	BatchRows int
 	// MaxLine bounds a line, and a record of CSV, in bytes. Default [DefaultMaxLine].
 	MaxLine int
@@ -149,6 +149,7 @@ type importer struct {
 	sink   Sink
 	report Report
 	rows   [][]any
+	bytes  int64       // of rows
 	lines  []int64     // of rows
 	reach  int64       // the last line that was read
 	idle   *idleReader // nil without Idle
@@ -195,7 +196,7 @@ func (im *importer) run(ctx context.Context, r io.Reader) error {
 			}
 		}
 		im.reach = to
-		if len(im.rows) >= im.o.BatchRows {
+		if len(im.rows) >= im.o.BatchRows || im.bytes >= maxInsertBytes {
 			if err := im.flush(ctx); err != nil {
 				return err
 			}
@@ -254,6 +255,7 @@ func (im *importer) take(ctx context.Context, e *Event, line int64, err error) e
 		return nil
 	}
 	im.rows, im.lines = append(im.rows, row), append(im.lines, line)
+	im.bytes += rowBytes(row)
 	return nil
 }
 
@@ -273,7 +275,7 @@ func (im *importer) bad(line int64, err error) error {
 // flush writes the rows that were collected.
 func (im *importer) flush(ctx context.Context) error {
 	rows, lines := im.rows, im.lines
-	im.rows, im.lines = nil, nil
+	im.rows, im.lines, im.bytes = nil, nil, 0
 	if err := im.write(ctx, rows, lines); err != nil {
 		return err
 	}

@@ -26,9 +26,9 @@ const (
 type ReceiverOptions struct {
 	// Mapping says what becomes of what is received. Default: [DefaultMapping].
 	Mapping *Mapping
-	// Queue is how many rows may wait for the sink. Default [DefaultQueue].
+	// Queue is how many rows may wait for the sink, and 64 MiB at most. Default [DefaultQueue].
 	Queue int
-	// BatchRows is how many of them are inserted at a time, at most. Default
+	// BatchRows is how many of them are inserted at a time, at most, and about 8 MiB. Default
 	// [DefaultBatchRows].
 	BatchRows int
 	// Now is the clock. Default [time.Now].

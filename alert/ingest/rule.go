@@ -82,7 +82,8 @@ func (r *rule) typed(v string) (any, error) {
 		if c.PrimaryKey && c.Size > 0 {
 			v = shorten(v, c.Size)
 		}
-		return v, nil
+		// No table holds more. A copy keeps nothing else of the message in memory.
+		return strings.Clone(cutText(v, osql.MaxVarchar)), nil
 	}
 	if c.Type == osql.Time && v != "" {
 		at, err := parseTime(v, r.layouts, r.zone)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/backoff"
+	"github.com/mainstemdev/mainstem/internal/budget"
 )
 
 // retryPolicy is the pause before an insert that failed is tried again.
@@ -19,7 +20,26 @@ const logEvery = time.Second
 // job is a row that waits to be written.
 type job struct {
 	row  []any
-	done func(error) // called once, unless nil
+	done func(error)  // called once, unless nil
+	hold *budget.Hold // of the row, until it is written
+}
+
+// Limits in bytes, besides those in rows.
+const (
+	maxQueueBytes  = 64 << 20 // of rows that wait or are being written
+	maxInsertBytes = 8 << 20  // of rows that are inserted at a time; the last one may exceed it
+)
+
+// rowBytes is about how many bytes of memory a row takes.
+func rowBytes(row []any) int64 {
+	const cell = 32
+	n := cell * len(row)
+	for _, v := range row {
+		if s, ok := v.(string); ok {
+			n += len(s)
+		}
+	}
+	return int64(n)
 }
 
 // writer takes rows from a queue and inserts all that are waiting at a time. It owns
@@ -32,6 +52,7 @@ type writer struct {
 	count   *counting
 
 	queue  chan job
+	room   *budget.Budget  // of maxQueueBytes
 	ctx    context.Context // done when what is waiting is given up
 	giveUp context.CancelFunc
 	ended  chan struct{} // closed when the goroutine has ended
@@ -46,6 +67,7 @@ type writer struct {
 
 func newWriter(sink Sink, o *ReceiverOptions, count *counting) *writer {
 	w := &writer{sink: sink, mapping: o.Mapping, batch: o.BatchRows, logger: o.Logger, count: count, queue: make(chan job, o.Queue), ended: make(chan struct{})}
+	w.room = budget.New("rows that wait", maxQueueBytes)
 	w.ctx, w.giveUp = context.WithCancel(context.Background())
 	go w.run()
 	return w
@@ -58,11 +80,16 @@ func (w *writer) offer(row []any) bool {
 	if w.mu.closed {
 		return false
 	}
+	hold := w.room.Hold()
+	if !hold.Try(rowBytes(row)) {
+		return false
+	}
 	w.count.waiting.Add(1)
 	select {
-	case w.queue <- job{row: row}:
+	case w.queue <- job{row: row, hold: &hold}:
 		return true
 	default:
+		hold.Release()
 		w.count.waiting.Add(-1)
 		return false
 	}
@@ -78,16 +105,33 @@ func (w *writer) put(ctx context.Context, row []any, done func(error)) error {
 	}
 	began := time.Now()
 	w.count.waiting.Add(1)
-	select {
-	case w.queue <- job{row, done}:
-		return nil
-	case <-ctx.Done():
-		w.count.waiting.Add(-1)
-		return mainstem.Ended(ctx, "ingest", began, "room in the queue").WithOutcome(mainstem.NotWritten)
-	case <-w.ctx.Done():
-		w.count.waiting.Add(-1)
+	hold := w.room.Hold()
+	if w.acquire(ctx, &hold, rowBytes(row)) {
+		select {
+		case w.queue <- job{row, done, &hold}:
+			return nil
+		case <-ctx.Done():
+		case <-w.ctx.Done():
+		}
+		hold.Release()
+	}
+	w.count.waiting.Add(-1)
+	if w.ctx.Err() != nil {
 		return closed()
 	}
+	return mainstem.Ended(ctx, "ingest", began, "room in the queue").WithOutcome(mainstem.NotWritten)
+}
+
+// acquire waits for the bytes of a row; false: ctx has ended, or what waits is given up.
+func (w *writer) acquire(ctx context.Context, hold *budget.Hold, n int64) bool {
+	if hold.Try(n) {
+		return true
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(w.ctx, cancel)
+	defer stop()
+	return hold.Acquire(ctx, n) == nil
 }
 
 func closed() error {
@@ -118,12 +162,13 @@ func (w *writer) run() {
 	defer close(w.ended)
 	for j := range w.queue {
 		jobs := append(make([]job, 0, min(w.batch, len(w.queue)+1)), j)
-		for len(jobs) < w.batch {
+		for bytes := j.hold.Size(); len(jobs) < w.batch && bytes < maxInsertBytes; {
 			more, ok := w.ready()
 			if !ok {
 				break
 			}
 			jobs = append(jobs, more)
+			bytes += more.hold.Size()
 		}
 		w.write(jobs)
 	}
@@ -161,6 +206,7 @@ func (w *writer) write(jobs []job) {
 		w.say("alerts could not be written and are lost", err)
 	}
 	for _, j := range jobs {
+		j.hold.Release()
 		if j.done != nil {
 			j.done(err)
 		}
