@@ -129,6 +129,25 @@ func TestAutomationsAreSeenAndSwitched(t *testing.T) {
 	want(t, s, "[[0]]", "select count(*) from alerts.status")
 }
 
+// TestGenericClearOfManyResolutions: more than one commit can have are cleared some at a time.
+func TestGenericClearOfManyResolutions(t *testing.T) {
+	c := new(testkit.Clock)
+	s := open(t, narrow{testengines.Memory(t), "alert/alerts.status", 1050}, Options{Now: c.Now, BatchRows: 500})
+	const resolutions = 1100
+	columns, rows := []string{"Identifier", "Node", "Type", "Severity", "LastOccurrence"}, make([][]any, 0, 2*resolutions)
+	for i := range resolutions {
+		rows = append(rows, []any{fmt.Sprint("r", i), fmt.Sprint("n", i), 2, 1, c.Now()})
+	}
+	rows = append(rows, []any{"p", "n1090", 1, 5, c.Now().Add(-time.Minute)}, []any{"other", "n", 1, 5, c.Now()})
+	if _, err := s.internal.InsertRows(t.Context(), "alerts.status", columns, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RunAutomation(t.Context(), "generic_clear"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, s, "[[other 5]]", "select Identifier, Severity from alerts.status where Severity > 0")
+}
+
 func TestDisabledTriggersDoNothing(t *testing.T) {
 	s := open(t, testengines.Memory(t), Options{})
 	exec(t, s, "alter trigger group default_triggers set enabled false")

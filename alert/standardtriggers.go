@@ -68,24 +68,47 @@ func interval(name, group string, every time.Duration, description, text string)
 const clearProblems = `
 	update alerts.status set Severity = 0 where Serial in (
 		select p.Serial from alerts.status r, alerts.status p
-		where r.Type = 2 and r.Severity > 0
+		where r.Type = 2 and r.Severity > 0 and +r.Serial <= ?
 			and p.Node = r.Node and +p.AlertGroup = r.AlertGroup and p.AlertKey = r.AlertKey and p.Manager = r.Manager
 			and +p.Type = 1 and +p.Severity > 0 and +p.LastOccurrence < r.LastOccurrence)`
 
-const clearResolutions = "update alerts.status set Severity = 0 where Type = 2 and Severity > 0"
+const clearResolutions = "update alerts.status set Severity = 0 where Type = 2 and Severity > 0 and +Serial <= ?"
+
+// someResolutions are the first that are not cleared: few enough for one commit.
+const someResolutions = "select top 1000 Serial from alerts.status where Type = 2 and Severity > 0 order by Serial"
 
 // genericClear runs in one commit, so that no resolution is cleared that was not
-// compared with the problems. If there are too many problems for that, most of them
-// are cleared before.
+// compared with the problems. If there are too many for that, most problems are cleared
+// before, and then some resolutions at a time.
 func genericClear(ctx context.Context, s *Session) error {
-	_, err := s.Together(ctx, clearProblems+"; "+clearResolutions)
-	if errors.Is(err, mainstem.ErrInvalid) {
-		if _, err := s.Exec(ctx, clearProblems); err != nil {
+	upTo := func(serial int64) error {
+		_, err := s.Together(ctx, clearProblems+"; "+clearResolutions, serial, serial)
+		return err
+	}
+	err := upTo(maxSerial)
+	if !errors.Is(err, mainstem.ErrInvalid) {
+		return err
+	}
+	if _, err := s.Exec(ctx, clearProblems, int64(maxSerial)); err != nil {
+		return err
+	}
+	for last := int64(0); ; {
+		rows, err := s.Query(ctx, someResolutions)
+		if err != nil {
 			return err
 		}
-		_, err = s.Together(ctx, clearProblems+"; "+clearResolutions)
+		some, err := rows.Collect()
+		if err != nil {
+			return err
+		}
+		if len(some) == 0 || some[len(some)-1].Int("Serial") <= last { // a trigger may leave them as they are
+			return nil
+		}
+		last = some[len(some)-1].Int("Serial")
+		if err := upTo(last); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // newRow gives a new alert what its sender did not. A gateway's alerts keep the
