@@ -84,3 +84,25 @@ func ExampleAutomation() {
 	// a 65534
 	// b 0
 }
+
+func ExampleTableSpace() {
+	ctx := context.Background()
+	log := must(pebblelog.OpenMemory(nil))
+	defer log.Close()
+	server := must(alert.Open(ctx, log, nil))
+	defer server.Close()
+	must(server.Exec(ctx, "create table alerts.owners (Node varchar(64) primary key, Owner varchar(64)); insert into alerts.owners values ('web1', 'ada')"))
+
+	space := must(alert.TableSpace(ctx, log, "alerts.owners"))
+	decoder := must(alert.OpenDecoder(ctx, log, space))
+	for record, err := range log.Feed(ctx, mainstem.Filter{Spaces: []string{space}}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if change, ok, err := decoder.Change(&record); ok && err == nil {
+			fmt.Println(change.Row.Text("Node"), change.Row.Text("Owner"))
+		}
+	}
+	// Output: web1 ada
+}
