@@ -276,7 +276,7 @@ func TestLargeEventsWaitForMemory(t *testing.T) {
 	c, _ := handle(t, testengines.Memory(t), &viewhttp.Options{Memory: memory})
 	f := c.follow("/v1/kv/app/t")
 	f.want("synced")
-	other := memory.Hold()
+	other := memory.Child("http", 0).Hold()
 	if !other.Try(900 << 10) {
 		t.Fatal("there is no memory")
 	}
@@ -300,6 +300,35 @@ func TestLargeEventsWaitForMemory(t *testing.T) {
 	equal(t, "key", f.field(f.want("put"), "key"), `"small"`)
 	f.stop()
 	testkit.Eventually(t, "all memory is back", func() bool { return memory.Free() == 1<<20 })
+}
+
+// TestEventLargerThanTheMemory: it gets all of the memory, also while other followers are open.
+func TestEventLargerThanTheMemory(t *testing.T) {
+	memory := budget.New("test", 1<<20)
+	c, _ := handle(t, testengines.Memory(t), &viewhttp.Options{Memory: memory})
+	c.do(200, "PUT", "/v1/kv/app/other/k", "x")
+	c.follow("/v1/kv/app/other").want("put")
+	f := c.follow("/v1/kv/app/t")
+	f.want("synced")
+	direct := mainstem.NewBatch()
+	direct.Ensure("kv/app/t", mainstem.Policy{History: 1})
+	direct.Put("kv/app/t", []byte("large"), []byte(strings.Repeat("x", 400<<10)))
+	if _, err := c.log.Commit(t.Context(), direct); err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan sse, 1)
+	var reader sync.WaitGroup
+	defer reader.Wait()
+	defer f.stop()
+	reader.Go(func() {
+		for e, ok := f.next(); ok; e, ok = f.next() {
+			if e.event == "put" {
+				came <- e
+			}
+		}
+	})
+	testkit.Eventually(t, "the event comes", func() bool { return len(came) == 1 })
+	equal(t, "key", f.field(<-came, "key"), `"large"`)
 }
 
 // failing is a log whose commits fail.

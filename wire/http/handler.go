@@ -19,7 +19,10 @@ type Handler struct {
 	o      Options
 	log    mainstem.Log
 	topics *topic.Catalog
-	memory *budget.Budget // of requests and answers
+
+	// Holders of the first wait for the second: see docs/memory.md.
+	streamMemory *budget.Budget // streamMemory for each stream
+	memory       *budget.Budget // of requests and answers, and of large events
 
 	streams  chan struct{}   // holds one element for each stream
 	stopping context.Context // done when Close was called
@@ -38,9 +41,9 @@ var errStopping = errors.New("the server is stopping")
 // caller's, who closes the handler first.
 func New(log mainstem.Log, topics *topic.Catalog, o *Options) *Handler {
 	h := &Handler{o: o.withDefaults(), log: log, topics: topics}
-	h.memory = h.o.Memory.Child("http", 0)
-	if h.o.Memory == nil {
-		h.memory = nil
+	if of := h.o.Memory; of != nil {
+		h.streamMemory = of.Child("http streams", int64(h.o.MaxStreams)*streamMemory)
+		h.memory = of.Child("http", 0)
 	}
 	h.streams = make(chan struct{}, h.o.MaxStreams)
 	h.stopping, h.stop = context.WithCancel(context.Background())

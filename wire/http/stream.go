@@ -56,7 +56,7 @@ type stream struct {
 	// inPlace waits for memory within the source, which cannot be opened again where it was left.
 	inPlace bool
 	want    int64       // bytes that the source was left for
-	small   budget.Hold // streamMemory
+	small   budget.Hold // streamMemory, of a budget whose holders may wait for large
 	large   budget.Hold // of the event being sent, if it is large
 
 	mu struct {
@@ -88,7 +88,7 @@ func (c *call) streamFrom(media string, inPlace bool, from source) error {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.h.stopping, func() { cancel(errStopping) })()
-	s := &stream{c: c, ctx: ctx, media: media, rc: http.NewResponseController(c.w), inPlace: inPlace, small: c.h.memory.Hold(), large: c.h.memory.Hold()}
+	s := &stream{c: c, ctx: ctx, media: media, rc: http.NewResponseController(c.w), inPlace: inPlace, small: c.h.streamMemory.Hold(), large: c.h.memory.Hold()}
 	defer s.small.Release()
 	defer s.large.Release()
 	if !s.small.Try(streamMemory) {
