@@ -141,6 +141,31 @@ func TestDecodersRefuse(t *testing.T) {
 	}
 }
 
+// A request has memory for what has come of it until memory for all of it is reserved.
+func TestLeanParts(t *testing.T) {
+	const size = 200 << 10
+	p := session.Parts{Lean: true}
+	add := func(f session.Flags, n int) {
+		t.Helper()
+		if _, cost, err := p.Add(f, make([]byte, n)); err != nil || cost != n {
+			t.Fatalf("cost %d of %d, %v", cost, n, err)
+		}
+	}
+	if _, _, err := p.AddCall(session.First, session.Call{Size: size}, []byte("x")); err != nil || cap(p.Body) > 1<<10 {
+		t.Fatalf("1 byte takes %d, %v", cap(p.Body), err)
+	}
+	if add(0, 30<<10); cap(p.Body) > 60<<10 {
+		t.Errorf("30 KiB take %d", cap(p.Body))
+	}
+	p.Lean = false
+	if add(0, 30<<10); cap(p.Body) != size {
+		t.Errorf("there is room for %d bytes of %d", cap(p.Body), size)
+	}
+	if add(session.Last, size-60<<10-1); p.Open() || len(p.Body) != size {
+		t.Errorf("open %v, %d bytes of %d", p.Open(), len(p.Body), size)
+	}
+}
+
 // Whatever comes, the pieces put together are no more than the message says, and whole when
 // it is.
 func FuzzParts(f *testing.F) {

@@ -1,7 +1,8 @@
 package session
 
 // A message has memory for firstParts bytes, and then for growParts times what has come of it:
-// a side that only says that a message is large takes little of the other.
+// a side that only says that a message is large takes little of the other. With Lean it has
+// memory for what has come.
 const (
 	firstParts = 256 << 10
 	growParts  = 4
@@ -10,6 +11,7 @@ const (
 // Parts puts together the messages of one direction of a call. The zero Parts is ready.
 type Parts struct {
 	Body  []byte // of the last message, when Add has returned whole
+	Lean  bool   // no memory was reserved for the message yet
 	size  int    // of the message
 	open  bool   // some of it has come
 	begun bool   // a message was begun
@@ -42,13 +44,13 @@ func (p *Parts) add(f Flags, size int, piece []byte) (whole bool, cost int, err 
 		if IsFree(f, size) && !p.begun {
 			cost = 0
 		}
-		p.Body, p.size, p.open, p.begun = make([]byte, 0, min(size, max(firstParts, len(piece)))), size, true, true
+		p.Body, p.size, p.open, p.begun = nil, size, true, true
 	}
 	if !p.open || len(piece) > p.size-len(p.Body) {
 		return false, 0, Violation("a piece is of no message, or beyond its end")
 	}
-	if came := len(p.Body) + len(piece); came > cap(p.Body) {
-		p.Body = append(make([]byte, 0, min(p.size, growParts*came)), p.Body...)
+	if came := len(p.Body) + len(piece); came > cap(p.Body) && !p.Lean {
+		p.Body = append(make([]byte, 0, min(p.size, max(firstParts, growParts*came))), p.Body...)
 	}
 	p.Body = append(p.Body, piece...)
 	full := len(p.Body) == p.size

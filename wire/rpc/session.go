@@ -32,7 +32,7 @@ const (
 	callWindow    = 64 << 10  // bytes of a request before its memory is reserved
 	sessionWindow = 128 << 10 // bytes of all requests whose memory is not reserved
 	maxCalls      = 4096      // concurrent calls of a session
-	maxWaiting    = 16        // small requests of a session that wait for memory
+	maxUnready    = 16        // requests of a session whose memory is not reserved
 )
 
 // Causes of the end of calls.
@@ -84,7 +84,7 @@ type session struct {
 		next     [sha256.Size]byte // that the client has presented later; zero: none
 		left     int64             // bytes of requests that the client may still send; ≥ 0
 		back     int64             // bytes received since credit was last sent
-		waiting  int               // small requests that wait for memory
+		unready  int               // requests whose memory is not reserved; ≤ maxUnready
 		users    int               // the reader, and the calls with goroutines
 		draining error             // why calls are refused; nil: they are not
 	}

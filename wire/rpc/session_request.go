@@ -156,41 +156,49 @@ func (c *sessionCall) single() int64 {
 	return 1
 }
 
-// admit accepts a call that gets a goroutine of its own when its request is complete.
+// admit accepts a call that gets a goroutine of its own when its request is complete. A call
+// that is refused takes no memory.
 func (s *session) admit(c *sessionCall, f wire.Flags, head wire.Call, piece []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := &c.arriving
 	hold := s.h.memory.requests.Hold()
 	a.size, a.hold = int64(head.Size), &hold
-	whole, cost, err := a.parts.AddCall(f, head, piece)
-	if err != nil {
-		return err
+	if !wire.IsFree(f|wire.First, int(head.Size)) {
+		a.cost = int64(len(piece))
 	}
-	if s.mu.left -= int64(cost); s.mu.left < 0 {
+	if s.mu.left -= a.cost; s.mu.left < 0 {
 		return wire.Violation("requests have %d bytes more than credit", -s.mu.left)
 	}
-	a.cost = int64(cost)
 	if s.mu.calls[c.number] != nil {
 		return wire.Violation("call %d begins twice", c.number)
 	}
-	if e := s.refusalLocked(c); e != nil {
+	e := s.refusalLocked(c)
+	reserved := e == nil && a.hold.Try(requestCopies*a.size)
+	if e == nil && !reserved {
+		e = s.crowdedLocked()
+	}
+	if e != nil {
 		s.creditLocked(a.cost)
 		c.inline = true // s.mu is held, so the reader sends it
 		c.refuse(e)
 		return nil
 	}
+	a.parts.Lean = !reserved
+	whole, _, err := a.parts.AddCall(f, head, piece)
+	if err != nil {
+		a.hold.Release()
+		return err
+	}
 	s.addLocked(c)
 	if !whole && s.h.o.BodyTimeout > 0 {
 		a.late = time.AfterFunc(s.h.o.BodyTimeout, func() { s.late(c) })
 	}
-	if a.hold.Try(requestCopies * a.size) {
+	if reserved {
 		s.readyLocked(c)
 		return nil
 	}
-	if whole {
-		s.mu.waiting++
-	}
+	s.mu.unready++
 	go s.await(c)
 	return nil
 }
@@ -208,10 +216,18 @@ func (s *session) refusalLocked(c *sessionCall) *mainstem.Error {
 		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%w", s.mu.draining)
 	case len(s.mu.calls) >= maxCalls:
 		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%d calls of this session are being served: that is the limit", maxCalls)
-	case s.mu.waiting >= maxWaiting:
-		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%d requests of this session wait for memory: that is the limit", maxWaiting)
 	}
 	return nil
+}
+
+// crowdedLocked returns the error for a call that would have to wait for memory when as many do
+// as may, or nil.
+func (s *session) crowdedLocked() *mainstem.Error {
+	if s.mu.unready < maxUnready {
+		return nil
+	}
+	return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%d requests of this session wait for memory: that is the limit", s.mu.unready).
+		WithHint("try again later")
 }
 
 // maxRequest returns the largest size of a request of a method, in bytes.
@@ -235,9 +251,7 @@ func (s *session) await(c *sessionCall) {
 	err := hold.Acquire(ctx, requestCopies*c.arriving.size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !c.arriving.parts.Open() {
-		s.mu.waiting--
-	}
+	s.mu.unready--
 	if c.arriving.over {
 		hold.Release()
 		return
@@ -253,7 +267,7 @@ func (s *session) await(c *sessionCall) {
 // readyLocked records that the memory of a request is reserved, so that the rest of it may come.
 func (s *session) readyLocked(c *sessionCall) {
 	a := &c.arriving
-	a.ready = true
+	a.ready, a.parts.Lean = true, false
 	s.creditLocked(a.cost)
 	if !a.parts.Open() {
 		s.startLocked(c)
@@ -301,8 +315,6 @@ func (s *session) piece(h wire.Header, p []byte) error {
 	}
 	if whole && a.ready {
 		s.startLocked(c)
-	} else if whole {
-		s.mu.waiting++
 	}
 	return nil
 }

@@ -1,0 +1,63 @@
+package rpc_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/internal/message"
+	"github.com/mainstemdev/mainstem/internal/session"
+	"github.com/mainstemdev/mainstem/wire/rpc"
+)
+
+// full takes all memory for requests of a server whose Options.Memory is process.
+func full(process *budget.Budget) *budget.Hold {
+	h := process.Child("rpc requests", 0).Hold()
+	h.Take(1 << 40)
+	return &h
+}
+
+// refused reads frames until so many calls were refused as not written. No call may get another
+// answer.
+func (r *raw) refused(want int) {
+	r.t.Helper()
+	_ = r.c.SetReadDeadline(time.Now().Add(30 * time.Second)) // by far more than the answers take
+	for n := 0; n < want; {
+		h, p, err := r.frame()
+		if err != nil {
+			r.t.Fatalf("%d calls of %d were refused: %v", n, want, err)
+		}
+		if h.Type == session.TypeCredit {
+			continue
+		}
+		if e, err := message.ParseError(p); h.Type != session.TypeError || err != nil || e.Kind != mainstem.KindUnavailable || e.Outcome != mainstem.NotWritten {
+			r.t.Fatalf("call %d got a frame of type %d: %v, %v", h.Call, h.Type, e, err)
+		}
+		n++
+	}
+	_ = r.c.SetReadDeadline(time.Time{})
+}
+
+// Requests of which only the beginning has come wait for memory, too: few of them may.
+func TestFewRequestsOfASessionWaitForMemory(t *testing.T) {
+	process := budget.New("process", 64<<20)
+	s := serve(t, nil, &rpc.Options{Memory: process})
+	r := s.session(t, wide)
+	taken := full(process)
+	defer taken.Release()
+	head := session.AppendCall(nil, session.Call{Method: session.Commit, Size: 1 << 20})
+	for number := uint64(1); number <= 100; number++ {
+		r.write(session.AppendFrame(nil, session.TypeCall, session.First, number, head))
+	}
+	r.refused(100 - 16)
+	for number := uint64(1); number <= 16; number++ {
+		r.write(session.AppendFrame(nil, session.TypeCancel, 0, number))
+		r.wantError(number, mainstem.KindCanceled, mainstem.Unknown)
+	}
+	taken.Release()
+	r.write(call(101, session.Commit, commitOf(nil)))
+	if h, _ := r.answer(101); h.Type != session.TypeData {
+		t.Errorf("the session does not go on: a frame of type %d", h.Type)
+	}
+}
