@@ -12,10 +12,13 @@ import (
 // Sizes of what is written.
 const (
 	batchSize = 64 << 10  // bytes that are written at once, or as many as small frames have
-	pieceSize = 32 << 10  // of a large message in its turn
 	backlog   = 128 << 10 // bytes of small frames beyond which [Conn.Throttle] waits
 	maxKeep   = 256 << 10 // a buffer that has become larger is not kept
 )
+
+// PieceSize is the size of a large message's pieces, in bytes, which are sent in turn with those of
+// others. One piece of a call of which nothing is outstanding needs no credit of the session.
+const PieceSize = 32 << 10
 
 // manyCalls is how many calls are under way when [Conn.PostAmong] gathers. Among fewer, it
 // costs more time than it saves writes.

@@ -17,7 +17,7 @@
 //
 // Whatever is small, frames of control and messages of at most [SmallMessage] bytes, is
 // appended to one buffer and goes first. Larger messages wait in a queue, from which each
-// gets one piece of at most [pieceSize] bytes per turn. So a small answer waits for one
+// gets one piece of at most [PieceSize] bytes per turn. So a small answer waits for one
 // batch of at most [batchSize] bytes, however many large messages there are.
 //
 // # Writing

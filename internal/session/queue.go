@@ -35,7 +35,7 @@ func (c *Conn) sendableLocked(m *message) int {
 	if rest == 0 {
 		return 0
 	}
-	n := min(int64(rest), pieceSize, c.leftLocked(m.flow))
+	n := min(int64(rest), PieceSize, c.leftLocked(m.flow))
 	if m.flow.used > 0 {
 		n = min(n, c.mu.credit)
 	}

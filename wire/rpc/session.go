@@ -30,9 +30,12 @@ const (
 	sessionMemory = 768 << 10
 
 	callWindow    = 64 << 10  // bytes of a request before its memory is reserved
-	sessionWindow = 128 << 10 // bytes of all requests whose memory is not reserved
+	sessionWindow = 128 << 10 // credit for all requests whose memory is not reserved
 	maxCalls      = 4096      // concurrent calls of a session
 	maxUnready    = 16        // requests of a session whose memory is not reserved
+
+	// maxDebt is how many bytes beyond credit the first pieces of such requests may have.
+	maxDebt = sessionWindow
 )
 
 // Causes of the end of calls.
@@ -82,7 +85,7 @@ type session struct {
 		calls    map[uint64]*sessionCall
 		token    [sha256.Size]byte // of the client, if there is one
 		next     [sha256.Size]byte // that the client has presented later; zero: none
-		left     int64             // bytes of requests that the client may still send; ≥ 0
+		left     int64             // credit of the client for requests; ≥ -maxDebt, less than 0 by first pieces only
 		back     int64             // bytes received since credit was last sent
 		unready  int               // requests whose memory is not reserved; ≤ maxUnready
 		users    int               // the reader, and the calls with goroutines

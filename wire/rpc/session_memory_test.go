@@ -9,6 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/message"
 	"github.com/mainstemdev/mainstem/internal/session"
 	"github.com/mainstemdev/mainstem/wire/rpc"
+	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
 
 // full takes all memory for requests of a server whose Options.Memory is process.
@@ -59,5 +60,30 @@ func TestFewRequestsOfASessionWaitForMemory(t *testing.T) {
 	r.write(call(101, session.Commit, commitOf(nil)))
 	if h, _ := r.answer(101); h.Type != session.TypeData {
 		t.Errorf("the session does not go on: a frame of type %d", h.Type)
+	}
+}
+
+// Of the first pieces that need no credit of the session, a session keeps as many as its credit.
+func TestFirstPiecesOfASessionAreLimited(t *testing.T) {
+	for name, first := range map[string]int{"in the frame of the call": session.PieceSize, "after it": 0} {
+		t.Run(name, func(t *testing.T) {
+			process := budget.New("process", 64<<20)
+			s := serve(t, nil, &rpc.Options{Memory: process})
+			r := s.session(t, wide)
+			taken := full(process)
+			defer taken.Release()
+			head := session.AppendCall(nil, session.Call{Method: session.Commit, Size: 60 << 10})
+			for number := uint64(1); number <= 12; number++ {
+				r.write(session.AppendFrame(nil, session.TypeCall, session.First, number, head, make([]byte, first)))
+			}
+			for number := uint64(1); number <= 12 && first == 0; number++ {
+				r.write(session.AppendFrame(nil, session.TypeData, 0, number, make([]byte, session.PieceSize)))
+			}
+			r.refused(12 - 8)
+			r.write(call(13, session.Head, &pb.HeadRequest{}))
+			if h, _ := r.answer(13); h.Type != session.TypeData {
+				t.Errorf("the session does not go on: a frame of type %d", h.Type)
+			}
+		})
 	}
 }

@@ -165,18 +165,17 @@ func (s *session) admit(c *sessionCall, f wire.Flags, head wire.Call, piece []by
 	hold := s.h.memory.requests.Hold()
 	a.size, a.hold = int64(head.Size), &hold
 	if !wire.IsFree(f|wire.First, int(head.Size)) {
-		a.cost = int64(len(piece))
-	}
-	if s.mu.left -= a.cost; s.mu.left < 0 {
-		return wire.Violation("requests have %d bytes more than credit", -s.mu.left)
+		if err := s.chargeLocked(c, int64(len(piece))); err != nil {
+			return err
+		}
 	}
 	if s.mu.calls[c.number] != nil {
 		return wire.Violation("call %d begins twice", c.number)
 	}
 	e := s.refusalLocked(c)
 	reserved := e == nil && a.hold.Try(requestCopies*a.size)
-	if e == nil && !reserved {
-		e = s.crowdedLocked()
+	if e == nil && !reserved && (s.mu.unready >= maxUnready || s.mu.left < -maxDebt) {
+		e = manyWait()
 	}
 	if e != nil {
 		s.creditLocked(a.cost)
@@ -203,6 +202,28 @@ func (s *session) admit(c *sessionCall, f wire.Flags, head wire.Call, piece []by
 	return nil
 }
 
+// chargeLocked takes n bytes of a request, whose memory is not reserved yet, off the credit. A
+// first piece may come without credit of the session, so that calls which wait do not stop
+// others. The caller refuses the call if such pieces are many.
+func (s *session) chargeLocked(c *sessionCall, n int64) error {
+	a := &c.arriving
+	first := a.cost == 0 && n <= wire.PieceSize
+	a.cost += n
+	s.mu.left -= n
+	switch {
+	case s.mu.left < 0 && !first:
+		return wire.Violation("requests have %d bytes more than credit", -s.mu.left)
+	case a.cost > callWindow:
+		return wire.Violation("call %d has %d bytes without credit", c.number, a.cost)
+	}
+	return nil
+}
+
+// manyWait returns the error for a request that waits for memory beside as many as may.
+func manyWait() *mainstem.Error {
+	return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "as many requests of this session wait for memory as may").WithHint("try again later")
+}
+
 // refusalLocked returns the error for a call that is refused, or nil.
 func (s *session) refusalLocked(c *sessionCall) *mainstem.Error {
 	limit := s.h.maxRequest(c.method)
@@ -218,16 +239,6 @@ func (s *session) refusalLocked(c *sessionCall) *mainstem.Error {
 		return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%d calls of this session are being served: that is the limit", maxCalls)
 	}
 	return nil
-}
-
-// crowdedLocked returns the error for a call that would have to wait for memory when as many do
-// as may, or nil.
-func (s *session) crowdedLocked() *mainstem.Error {
-	if s.mu.unready < maxUnready {
-		return nil
-	}
-	return mainstem.Errorf(mainstem.KindUnavailable, "rpc", "%d requests of this session wait for memory: that is the limit", s.mu.unready).
-		WithHint("try again later")
 }
 
 // maxRequest returns the largest size of a request of a method, in bytes.
@@ -262,9 +273,13 @@ func (s *session) await(c *sessionCall) {
 	}
 	c.arriving.hold = hold.Move()
 	s.readyLocked(c)
+	s.conn.Flush()
 }
 
-// readyLocked records that the memory of a request is reserved, so that the rest of it may come.
+// readyLocked records that the memory of a request is reserved, so that the rest of it may come:
+// it queues credit of the call for the rest, and for what has come. From then on each piece gets
+// its credit back at once, so nothing of the call is outstanding, and the client can send the
+// next piece although first pieces of other calls may have used up the credit of the session.
 func (s *session) readyLocked(c *sessionCall) {
 	a := &c.arriving
 	a.ready, a.parts.Lean = true, false
@@ -273,9 +288,7 @@ func (s *session) readyLocked(c *sessionCall) {
 		s.startLocked(c)
 		return
 	}
-	if more := a.size - callWindow; more > 0 {
-		s.conn.Post(wire.AppendCredit(nil, c.number, int(more)))
-	}
+	s.conn.Queue(wire.AppendCredit(nil, c.number, int(max(a.size-callWindow, a.cost))))
 }
 
 // creditLocked adds n bytes to the credit of the client, which it sends from time to time.
@@ -289,6 +302,7 @@ func (s *session) creditLocked(n int64) {
 
 // piece handles a piece of a request.
 func (s *session) piece(h wire.Header, p []byte) error {
+	s.conn.Throttle() // it is answered with credit
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.mu.calls[h.Call]
@@ -305,16 +319,18 @@ func (s *session) piece(h wire.Header, p []byte) error {
 	if err != nil {
 		return err
 	}
-	if s.mu.left -= int64(cost); s.mu.left < 0 {
-		return wire.Violation("requests have %d bytes more than credit", -s.mu.left)
+	if !a.ready {
+		if err = s.chargeLocked(c, int64(cost)); err == nil && s.mu.left < -maxDebt {
+			s.dropLocked(c, manyWait())
+		}
+		return err
 	}
-	if a.ready {
-		s.creditLocked(int64(cost))
-	} else if a.cost += int64(cost); a.cost > callWindow {
-		return wire.Violation("call %d has %d bytes without credit", h.Call, a.cost)
-	}
-	if whole && a.ready {
+	s.mu.left -= int64(cost)
+	s.creditLocked(int64(cost))
+	if whole {
 		s.startLocked(c)
+	} else {
+		s.conn.Queue(wire.AppendCredit(nil, c.number, cost))
 	}
 	return nil
 }
