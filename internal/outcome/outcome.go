@@ -24,20 +24,25 @@ var pause = backoff.Policy{First: 20 * time.Millisecond, Max: time.Second, Jitte
 
 // Commit commits b. While the outcome is unknown it commits the same batch again, after a pause. It
 // returns an error of outcome Unknown only if ctx ends or the log is closed before the outcome is
-// known, or if the log is a [mainstem.FailStopper], which takes no commits after it. If an earlier
-// try has written the batch, its receipt is marked Duplicate.
+// known, if the log is a [mainstem.FailStopper], which takes no commits after it, or for a batch
+// that had an ID, see below. If an earlier try has written the batch, its receipt is marked
+// Duplicate.
 //
 // A batch without an ID gets one, unless the log is a FailStopper: there the first try is the only
 // one, and an ID would cost the look for it and the record of its receipt.
 //
-// A later try that fails as not written, for lack of a connection for example, proves nothing about
-// the earlier tries: the outcome stays unknown. Only an error that the log returns after it has
-// looked for the ID proves that none of them was written.
+// A later try that fails as not written proves nothing about the earlier tries: even if the log has
+// looked for the ID, as it does before a conflict, an earlier request may still be on its way to it.
+// So Commit then commits an empty batch with the ID. Either it gets the receipt of b, or the ID is
+// taken and no earlier try can be written any more, which makes the error certain; b is then without
+// an ID again. An ID that b had before is not taken, since the caller may use it for the next attempt
+// at the same thing: such an error gets the outcome Unknown.
 func Commit(ctx context.Context, log mainstem.Log, b *mainstem.Batch) (mainstem.Receipt, error) {
 	if f, ok := log.(mainstem.FailStopper); ok && f.FailStop() {
 		return log.Commit(ctx, b)
 	}
-	if b.ID == "" {
+	made := b.ID == ""
+	if made {
 		b.ID = "outcome/" + uuid.Sorted(time.Now().UnixMilli()).String()
 	}
 	var unknown error // of the last try of unknown outcome; nil if there is none
@@ -48,7 +53,19 @@ func Commit(ctx context.Context, log mainstem.Log, b *mainstem.Batch) (mainstem.
 			return r, nil
 		case errors.Is(err, mainstem.ErrUnknownOutcome):
 			unknown = err
-		case unknown == nil || decided(err):
+		case unknown == nil:
+			return r, err
+		case decided(err) && !made:
+			return r, uncertain(err)
+		case decided(err):
+			taken, ok := take(ctx, log, b)
+			switch {
+			case !ok:
+				return mainstem.Receipt{}, unknown
+			case len(taken.Versions) > 0: // and not the receipt of an earlier empty batch
+				return taken, nil
+			}
+			b.ID = ""
 			return r, err
 		}
 		if errors.Is(err, mainstem.ErrClosed) || !pause.Wait(ctx, try) {
@@ -61,4 +78,28 @@ func Commit(ctx context.Context, log mainstem.Log, b *mainstem.Batch) (mainstem.
 // log looks for its ID first.
 func decided(err error) bool {
 	return errors.Is(err, mainstem.ErrConflict) || errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrExists)
+}
+
+// uncertain gives err the outcome Unknown.
+func uncertain(err error) error {
+	if e := (*mainstem.Error)(nil); errors.As(err, &e) {
+		e.Outcome = mainstem.Unknown
+	}
+	return err
+}
+
+// take commits an empty batch with the ID of b, and returns the receipt of what has the ID. It
+// returns false if ctx ends or the log is closed before that is known.
+func take(ctx context.Context, log mainstem.Log, b *mainstem.Batch) (mainstem.Receipt, bool) {
+	empty := mainstem.NewBatch()
+	empty.ID, empty.Durability = b.ID, b.Durability
+	for try := 1; ; try++ {
+		r, err := log.Commit(ctx, empty)
+		if err == nil {
+			return r, true
+		}
+		if errors.Is(err, mainstem.ErrClosed) || !pause.Wait(ctx, try) {
+			return mainstem.Receipt{}, false
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/outcome"
 )
 
@@ -68,7 +69,10 @@ func TestCommit(t *testing.T) {
 		"unknown, then known":                {answers: []error{unknown, unknown, nil}},
 		"not written":                        {answers: []error{away}, want: away},
 		"a conflict":                         {answers: []error{conflict}, want: conflict},
-		"unknown, then a conflict":           {answers: []error{unknown, conflict}, want: conflict},
+		"unknown, then a conflict":           {answers: []error{unknown, conflict, nil}, want: conflict},
+		"unknown, a conflict, and away":      {answers: []error{unknown, conflict, away, unknown, nil}, want: conflict},
+		"unknown, a conflict, and the end":   {answers: []error{unknown, conflict, away}, cancel: true, want: unknown},
+		"unknown, a conflict, and closed":    {answers: []error{unknown, conflict, closed}, want: unknown},
 		"unknown, then away, then known":     {answers: []error{unknown, away, nil}},
 		"unknown, then the context ends":     {answers: []error{unknown, canceled}, cancel: true, want: unknown},
 		"unknown, then away until it ends":   {answers: []error{unknown, away, away}, cancel: true, want: unknown},
@@ -89,5 +93,81 @@ func TestCommit(t *testing.T) {
 		if log.commits != len(c.answers) {
 			t.Errorf("%s: %d tries, want %d", name, log.commits, len(c.answers))
 		}
+	}
+}
+
+// overtaken is a log to which the first request is still on its way when the second gets a conflict.
+type overtaken struct {
+	mainstem.Log
+	commits int
+	id      string // of the first request
+	early   bool   // the first request arrives before the third
+}
+
+func (o *overtaken) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	o.commits++
+	switch {
+	case o.commits == 1:
+		o.id = b.ID
+		return mainstem.Receipt{}, failed(mainstem.KindUnavailable, mainstem.Unknown)
+	case o.commits == 2:
+		return mainstem.Receipt{}, failed(mainstem.KindConflict, mainstem.NotWritten)
+	case o.early:
+		if err := o.arrive(ctx); err != nil {
+			return mainstem.Receipt{}, err
+		}
+	}
+	return o.Log.Commit(ctx, b)
+}
+
+// arrive lets the first request arrive.
+func (o *overtaken) arrive(ctx context.Context) error {
+	b := write()
+	b.ID = o.id
+	_, err := o.Log.Commit(ctx, b)
+	return err
+}
+
+func write() *mainstem.Batch {
+	b := mainstem.NewBatch()
+	b.Ensure("s", mainstem.Policy{})
+	b.Put("s", []byte("k"), nil)
+	return b
+}
+
+// A conflict after a try of unknown outcome is certain, or the batch is written.
+func TestConflictWhileAnEarlierRequestIsOnItsWay(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		log := &overtaken{Log: model.New(nil), early: early}
+		b := write()
+		r, err := outcome.Commit(t.Context(), log, b)
+		if early {
+			if err != nil || len(r.Versions) != 1 || r.Versions[0] != 1 || b.ID == "" {
+				t.Errorf("it arrives: %+v, %v, ID %q", r, err, b.ID)
+			}
+			continue
+		}
+		if !errors.Is(err, mainstem.ErrConflict) || errors.Is(err, mainstem.ErrUnknownOutcome) || b.ID != "" {
+			t.Errorf("it does not arrive: %+v, %v, ID %q", r, err, b.ID)
+		}
+		if err := log.arrive(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if head, err := log.Head(t.Context()); head != 0 || err != nil {
+			t.Errorf("what was not written was written: head %d, %v", head, err)
+		}
+	}
+}
+
+// The ID of the caller stays free for what the caller makes of the conflict.
+func TestConflictOfABatchWithAnID(t *testing.T) {
+	log := &overtaken{Log: model.New(nil)}
+	b := write()
+	b.ID = "given"
+	if _, err := outcome.Commit(t.Context(), log, b); !errors.Is(err, mainstem.ErrConflict) || !errors.Is(err, mainstem.ErrUnknownOutcome) || b.ID != "given" {
+		t.Errorf("%v, ID %q", err, b.ID)
+	}
+	if r, err := outcome.Commit(t.Context(), log, b); err != nil || r.Duplicate || len(r.Versions) != 1 {
+		t.Errorf("the next attempt: %+v, %v", r, err)
 	}
 }
