@@ -198,11 +198,11 @@ func postCommit(c *call) error {
 	}
 	for n := 1; ; n++ {
 		m := &commitment{h: c.h, b: mainstem.NewBatch()}
-		if err := m.build(c.ctx, conditions, actions); err != nil {
-			return err
+		r, memo, err := c.makeCommit(m, who, conditions, actions)
+		if err == nil {
+			return c.answerCommit(m.plan, r, memo)
 		}
-		err := c.makeCommit(m, who)
-		if err == nil || !m.again(err) || !contention.Wait(c.ctx, n) {
+		if !m.again(err) || !contention.Wait(c.ctx, n) {
 			return err
 		}
 	}
@@ -248,17 +248,20 @@ func at(list string, i int, err error) error {
 	return invalid("%s[%d]: %w", list, i, err)
 }
 
-// makeCommit commits what was built, and answers.
-func (c *call) makeCommit(m *commitment, who identity) error {
+// makeCommit builds the batch and commits it. Its memo is the plan.
+func (c *call) makeCommit(m *commitment, who identity, conditions []commitCondition, actions []commitAction) (mainstem.Receipt, json.RawMessage, error) {
+	if err := m.build(c.ctx, conditions, actions); err != nil {
+		return c.made(who, err)
+	}
 	memo, err := json.Marshal(m.plan)
 	if err != nil {
-		return mainstem.Refusef(mainstem.KindInternal, "http", "encode a plan: %w", err)
+		return mainstem.Receipt{}, nil, mainstem.Refusef(mainstem.KindInternal, "http", "encode a plan: %w", err)
 	}
-	r, memo, err := c.commit(m.b, who, memo)
-	if err != nil {
-		return err
-	}
-	p := m.plan
+	return c.commit(m.b, who, memo)
+}
+
+// answerCommit answers with what was written: by the plan p, or that of a duplicate, which memo has.
+func (c *call) answerCommit(p plan, r mainstem.Receipt, memo json.RawMessage) error {
 	if r.Duplicate {
 		p = plan{}
 		if err := json.Unmarshal(memo, &p); err != nil {

@@ -257,25 +257,12 @@ func (c *call) changeStream(s *event.Store, stream string) error {
 		s.ArchiveTo(b, stream)
 	case op == "unarchive":
 		if err := s.UnarchiveTo(c.ctx, b, stream); err != nil {
-			return c.unlessMade(who, err)
+			b.Fail(err) // also if the stream is unarchived because the same request was made before
 		}
 	default:
 		return invalid("the parameter op is %.40q: want archive, unarchive or truncate", op)
 	}
 	return c.commitStream(s, b, who)
-}
-
-// unlessMade answers with err, of a write that reads first, unless the same request was made
-// before: then what it read is how that left it.
-func (c *call) unlessMade(who identity, err error) error {
-	if who.id == "" {
-		return err
-	}
-	if _, rerr := c.recall(who); rerr != nil {
-		return err
-	}
-	c.w.Header().Set(headerDuplicate, "true")
-	return c.empty(http.StatusNoContent)
 }
 
 // commitStream commits a change of a stream that has no result.

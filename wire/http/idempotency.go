@@ -128,6 +128,9 @@ func writePart(h hash.Hash, p string) { fmt.Fprintf(h, "%d:%s", len(p), p) }
 // commit commits b, once for all requests with its identity. memo is what the answer says that
 // the receipt does not; of a duplicate it is that of the first.
 func (c *call) commit(b *mainstem.Batch, who identity, memo json.RawMessage) (mainstem.Receipt, json.RawMessage, error) {
+	if err := b.Err(); err != nil {
+		return c.made(who, err)
+	}
 	if who.id != "" {
 		value, err := json.Marshal(remembered{Request: who.request, Memo: memo})
 		if err != nil {
@@ -137,6 +140,30 @@ func (c *call) commit(b *mainstem.Batch, who identity, memo json.RawMessage) (ma
 		b.Ensure(idempotencySpace, idempotencyPolicy)
 		b.Add(mainstem.Write{Op: mainstem.OpPut, Space: idempotencySpace, Key: []byte(who.id), Value: value, TTL: idempotencyAge})
 	}
+	return c.commitBatch(b, who, memo)
+}
+
+// made returns the receipt and the memo of the first request with an identity, as commit does, for a
+// request whose batch cannot be built: it reads what has changed since, such as a topic that is gone.
+// If no such request was made, or the log has forgotten it, the error is failed. The log is asked
+// with a batch whose conditions contradict each other, so it writes nothing in any case.
+func (c *call) made(who identity, failed error) (mainstem.Receipt, json.RawMessage, error) {
+	if who.id == "" {
+		return mainstem.Receipt{}, nil, failed
+	}
+	b := mainstem.NewBatch()
+	b.IfAbsent(idempotencySpace, []byte(who.id))
+	b.IfExists(idempotencySpace, []byte(who.id))
+	b.ID = who.id
+	r, memo, err := c.commitBatch(b, who, nil)
+	if errors.Is(err, mainstem.ErrConflict) {
+		err = failed
+	}
+	return r, memo, err
+}
+
+// commitBatch commits a batch that has the ID of an identity, if there is one.
+func (c *call) commitBatch(b *mainstem.Batch, who identity, memo json.RawMessage) (mainstem.Receipt, json.RawMessage, error) {
 	r, err := c.h.log.Commit(c.ctx, b)
 	if err != nil {
 		return mainstem.Receipt{}, nil, err

@@ -5,6 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mainstemdev/mainstem/alert"
+	"github.com/mainstemdev/mainstem/internal/testengines"
+	viewhttp "github.com/mainstemdev/mainstem/wire/http"
 )
 
 // TestOtherHeadersAreOtherRequests: the key of a snapshot is of one version and type.
@@ -64,4 +68,94 @@ func TestWritesWithoutKeysRefuseThem(t *testing.T) {
 	})
 	equal(t, "writes without a key", refused, 15)
 	c.get("/v1/kv", "Idempotency-Key", "k") // a read ignores it
+}
+
+// TestWritesThatCannotBeMadeAnyMore were made all the same: sent again they are answered as the first
+// time. Under another key they fail.
+func TestWritesThatCannotBeMadeAnyMore(t *testing.T) {
+	const counter, topic = "/v1/kv/app/t/n", "/v1/topics/mail"
+	alerts := true
+	log := testengines.Memory(t)
+	tables, err := alert.Open(t.Context(), log, &alert.Options{Every: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tables.Close() })
+	c, _ := handle(t, log, &viewhttp.Options{Alerts: func() viewhttp.Alerts {
+		if !alerts {
+			return nil
+		}
+		return tables
+	}})
+	for name, x := range map[string]struct {
+		before             func()
+		method, path, body string
+		other              string // another body
+		after              func()
+		fails              int // status
+	}{
+		"a counter that is full": {
+			func() { c.do(200, "PUT", counter, "9223372036854775800") },
+			"POST", counter + "?op=increment", `{"by":7}`, `{"by":8}`, func() {}, 400,
+		},
+		"a counter that is a text": {
+			func() { c.do(200, "PUT", counter, "1") },
+			"POST", counter + "?op=increment", `{"by":7}`, `{"by":8}`, func() { c.do(200, "PUT", counter, "text") }, 409,
+		},
+		"a counter in a commit": {
+			func() { c.do(200, "PUT", counter, "1") },
+			"POST", "/v1/commit", `{"do":[{"kv.increment":{"table":"app/t","key":"n","by":7}}]}`, `{"do":[{"kv.increment":{"table":"app/t","key":"n","by":8}}]}`,
+			func() { c.do(200, "PUT", counter, "text") }, 400,
+		},
+		"records of a topic that is gone": {
+			func() { c.do(200, "PUT", topic, `{}`) },
+			"POST", topic, `[{"text":"x"}]`, `[{"text":"y"}]`, func() { c.do(204, "DELETE", topic, "") }, 404,
+		},
+		"records of a partition that is gone": {
+			func() { c.do(200, "PUT", topic, `{"partitions":3}`) },
+			"POST", topic, `[{"text":"x","partition":2}]`, `[{"text":"y"}]`, func() { c.do(204, "DELETE", topic, ""); c.do(200, "PUT", topic, `{}`) }, 404,
+		},
+		"records in a commit": {
+			func() { c.do(200, "PUT", topic, `{}`) },
+			"POST", "/v1/commit", `{"do":[{"topic.publish":{"topic":"mail","records":[{"text":"x"}]}}]}`, `{"do":[{"topic.publish":{"topic":"mail","records":[]}}]}`,
+			func() { c.do(204, "DELETE", topic, "") }, 404,
+		},
+		"offsets of a topic that is gone": {
+			func() { c.do(200, "PUT", topic, `{}`) },
+			"PUT", topic + "/groups/g", `[{"partition":0,"offset":"0"}]`, `[]`, func() { c.do(204, "DELETE", topic, "") }, 404,
+		},
+		"an alert where there are no tables": {
+			func() {},
+			"POST", "/v1/commit", `{"do":[{"alert.insert":{"table":"alerts.status","values":{"Identifier":"x"}}}]}`, `{"do":[{"alert.insert":{"table":"alerts.status","values":{}}}]}`,
+			func() { alerts = false }, 501,
+		},
+		"a stream that is not archived any more": {
+			func() { placed(c, "order-1", 1); c.do(204, "POST", orders+"?op=archive", "") },
+			"POST", orders + "?op=unarchive", "", "", func() {}, 404,
+		},
+	} {
+		x.before()
+		ok := map[string]int{"PUT": 204, "POST": 201}[x.method]
+		switch {
+		case strings.HasSuffix(x.path, "increment"):
+			ok = 200
+		case x.body == "":
+			ok = 204
+		}
+		key := []string{"Idempotency-Key", name}
+		first := c.do(ok, x.method, x.path, x.body, key...)
+		x.after()
+		again := c.do(ok, x.method, x.path, x.body, key...)
+		equal(t, name+": duplicate", again.header.Get("Mainstem-Duplicate"), "true")
+		equal(t, name+": position", again.header.Get("Mainstem-Position"), first.header.Get("Mainstem-Position"))
+		equal(t, name+": answer", again.body, strings.Replace(first.body, `"duplicate":false`, `"duplicate":true`, 1))
+		if x.body != x.other {
+			c.do(422, x.method, x.path, x.other, key...)
+		}
+		c.do(x.fails, x.method, x.path, x.body, "Idempotency-Key", name+", for the first time")
+		c.do(x.fails, x.method, x.path, x.body, "Idempotency-Key", name+", for the first time")
+		alerts = true
+		resp := c.request(t.Context(), "DELETE", topic, "")
+		resp.Body.Close()
+	}
 }

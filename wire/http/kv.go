@@ -323,16 +323,7 @@ func postKey(c *call) error {
 		return err
 	}
 	for n := 1; ; n++ {
-		b := mainstem.NewBatch()
-		sum, err := c.h.incrementTo(c.ctx, b, c.path["db"]+"/"+c.path["table"], key, int64(*q.By), opts)
-		if err != nil {
-			return err
-		}
-		memo, err := json.Marshal(counter(sum))
-		if err != nil {
-			return mainstem.Refusef(mainstem.KindInternal, "http", "encode a counter: %w", err)
-		}
-		r, memo, err := c.commit(b, who, memo)
+		r, memo, err := c.increment(key, int64(*q.By), opts, who)
 		if errors.Is(err, mainstem.ErrConflict) && contention.Wait(c.ctx, n) {
 			continue
 		}
@@ -345,6 +336,20 @@ func postKey(c *call) error {
 		}
 		return c.answerWritten(r, &v)
 	}
+}
+
+// increment adds to the counter at key of the table of the path. It returns the sum in JSON.
+func (c *call) increment(key string, delta int64, opts []kv.ValueOption, who identity) (mainstem.Receipt, json.RawMessage, error) {
+	b := mainstem.NewBatch()
+	sum, err := c.h.incrementTo(c.ctx, b, c.path["db"]+"/"+c.path["table"], key, delta, opts)
+	if err != nil {
+		return c.made(who, err)
+	}
+	memo, err := json.Marshal(counter(sum))
+	if err != nil {
+		return mainstem.Receipt{}, nil, mainstem.Refusef(mainstem.KindInternal, "http", "encode a counter: %w", err)
+	}
+	return c.commit(b, who, memo)
 }
 
 // incrementTo adds to b that a counter is larger by delta, and returns the sum.

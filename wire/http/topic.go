@@ -127,10 +127,6 @@ func publishTo(b *mainstem.Batch, t *topic.Topic, list []newRecord) (part, error
 }
 
 func postTopic(c *call) error {
-	t, err := c.topicOf()
-	if err != nil {
-		return err
-	}
 	list, who, err := readList[newRecord](c, c.h.o.Limits.MaxBatchWrites-1)
 	if err != nil {
 		return err
@@ -138,25 +134,35 @@ func postTopic(c *call) error {
 	if len(list) == 0 {
 		return invalid("the array is empty: want at least one record")
 	}
-	b := mainstem.NewBatch()
-	p, err := publishTo(b, t, list)
+	r, memo, err := c.publish(list, who)
 	if err != nil {
 		return err
 	}
-	memo, err := json.Marshal(p)
-	if err != nil {
-		return mainstem.Refusef(mainstem.KindInternal, "http", "encode a plan: %w", err)
-	}
-	r, memo, err := c.commit(b, who, memo)
-	if err != nil {
-		return err
-	}
+	var p part
 	if err := json.Unmarshal(memo, &p); err != nil {
 		return mainstem.Errorf(mainstem.KindCorrupt, "http", "a remembered plan: %w", err)
 	}
 	out := p.result(r)
 	out.Duplicate = &r.Duplicate
 	return c.answer(http.StatusCreated, out)
+}
+
+// publish publishes records to the topic of the path. Its memo is the plan.
+func (c *call) publish(list []newRecord, who identity) (mainstem.Receipt, json.RawMessage, error) {
+	t, err := c.topicOf()
+	if err != nil {
+		return c.made(who, err)
+	}
+	b := mainstem.NewBatch()
+	p, err := publishTo(b, t, list)
+	if err != nil {
+		return mainstem.Receipt{}, nil, err
+	}
+	memo, err := json.Marshal(p)
+	if err != nil {
+		return mainstem.Receipt{}, nil, mainstem.Refusef(mainstem.KindInternal, "http", "encode a plan: %w", err)
+	}
+	return c.commit(b, who, memo)
 }
 
 // topicSpec is what a topic is to be, in JSON.
@@ -436,15 +442,16 @@ func getGroup(c *call) error {
 }
 
 func putGroup(c *call) error {
-	t, err := c.topicOf()
-	if err != nil {
-		return err
-	}
 	list, who, err := readList[groupOffset](c, topic.MaxPartitions)
 	if err != nil {
 		return err
 	}
 	b := mainstem.NewBatch()
+	t, err := c.topicOf()
+	if err != nil {
+		b.Fail(err)
+		list = nil
+	}
 	for _, o := range list {
 		t.Offsets(c.path["group"]).CommitTo(b, o.Partition, int64(o.Offset))
 	}
