@@ -92,7 +92,7 @@ func (c *call) unread(err error) error {
 // readJSON reads the request as one JSON document into v. Names that v does not have are
 // refused. It returns the bytes of the request.
 func (c *call) readJSON(v any) ([]byte, error) {
-	data, err := c.body(c.h.o.MaxBody, jsonCopies)
+	data, err := c.document()
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func badJSON(err error) error {
 // readList reads the request as an array of at most most elements, and who sends it, if it is to be
 // written once.
 func readList[T any](c *call, most int) ([]T, identity, error) {
-	body, err := c.body(c.h.o.MaxBody, jsonCopies)
+	body, err := c.document()
 	if err != nil {
 		return nil, identity{}, err
 	}

@@ -491,6 +491,12 @@ const maxExact = 1 << 53
 // columnValue reads the value of a column: a text, a truth value, an int64 or a float64. All digits of
 // a whole number count: it is not read as a float64, which has 53 bits.
 func columnValue(data []byte) (any, error) {
+	switch data[0] { // an array or an object would be decoded as a whole
+	case '[':
+		return nil, errors.New("an array: want a text, a number or a truth value")
+	case '{':
+		return nil, errors.New("an object: want a text, a number or a truth value")
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v any
@@ -516,19 +522,6 @@ func columnValue(data []byte) (any, error) {
 	case string, bool:
 		return v, nil
 	default:
-		return nil, fmt.Errorf("%s: want a text, a number or a truth value", kindOfJSON(v))
+		return nil, errors.New("null: want a text, a number or a truth value")
 	}
-}
-
-// kindOfJSON names what a decoded document is.
-func kindOfJSON(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case []any:
-		return "an array"
-	case map[string]any:
-		return "an object"
-	}
-	return "something else"
 }

@@ -45,7 +45,8 @@
 //
 //	handler.go, options.go                  the handler: tokens, limits, its end
 //	route.go, routes.go                     the table of routes, and how a path finds its route
-//	call.go, params.go, body.go, answer.go  one request: parameters, body, answer
+//	call.go, params.go, body.go, parts.go,
+//	answer.go                               one request: parameters, body, answer
 //	problem.go, status.go                   errors as problems, kinds as statuses
 //	value.go, number.go                     values and numbers in JSON
 //	idempotency.go, wait.go                 Idempotency-Key and Mainstem-Wait-For
