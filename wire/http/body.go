@@ -57,12 +57,14 @@ func (c *call) body(limit, copies int64) ([]byte, error) {
 }
 
 // reserve takes n more bytes of memory for the request, and waits for them as long as a request
-// may take to arrive.
+// may take to arrive, or until the handler is closed.
 func (c *call) reserve(n int64) error {
 	if c.memory.Try(n) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.h.o.BodyTimeout)
+	ctx, stop := c.untilStopped()
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, c.h.o.BodyTimeout)
 	defer cancel()
 	return exhausted(c.memory.Acquire(ctx, n))
 }

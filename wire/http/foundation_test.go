@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -164,6 +165,52 @@ func TestWaitForAPosition(t *testing.T) {
 	c.do(200, "PUT", "/v1/kv/app/t/later", "x")
 	c.do(200, "PUT", "/v1/kv/app/t/later", "x")
 	wait.Wait()
+}
+
+// asked is a log that says when it is asked for its head.
+type asked struct {
+	mainstem.Log
+	head chan struct{}
+}
+
+func (a asked) Head(ctx context.Context) (mainstem.Position, error) {
+	select {
+	case a.head <- struct{}{}:
+	default:
+	}
+	return a.Log.Head(ctx)
+}
+
+// TestRequestsThatWaitDoNotHoldUpTheEnd of the handler: they are refused as not written.
+func TestRequestsThatWaitDoNotHoldUpTheEnd(t *testing.T) {
+	memory := budget.New("test", 1<<20)
+	log := asked{testengines.Memory(t), make(chan struct{}, 1)}
+	c, h := handle(t, log, &viewhttp.Options{Memory: memory, BodyTimeout: 20 * time.Second, WaitLimit: 20 * time.Second})
+	other := memory.Child("http", 0).Hold()
+	if !other.Try(1 << 20) {
+		t.Fatal("the budget is not empty")
+	}
+	defer other.Release()
+	answers := make(chan *http.Response, 2)
+	var all sync.WaitGroup
+	all.Go(func() { answers <- c.request(t.Context(), "PUT", "/v1/kv/app/t/k", "x", "Mainstem-Wait-For", "1000") })
+	all.Go(func() { answers <- c.request(t.Context(), "PUT", "/v1/kv/app/t/k", "x") })
+	<-log.head
+	testkit.Eventually(t, "one waits for memory", func() bool {
+		return slices.ContainsFunc(memory.Stats(), func(s budget.Stats) bool { return s.Waiting > 0 })
+	})
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	for range 2 {
+		resp := <-answers
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != 503 || !strings.Contains(string(body), "the server is stopping") || !strings.Contains(string(body), `"not_written"`) {
+			t.Errorf("%d %s, %v", resp.StatusCode, body, err)
+		}
+	}
 }
 
 func TestLargeRequestsAreRefused(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 var lagging = backoff.Policy{First: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 0.2}
 
 // waitFor waits until reads see the position of the header Mainstem-Wait-For, if there is one:
-// with several servers on one log, another one may have answered the write.
+// with several servers on one log, another one may have answered the write. It does not wait when
+// the handler is closed.
 func (c *call) waitFor() error {
 	text := c.r.Header.Get(headerWaitFor)
 	if text == "" {
@@ -25,7 +26,9 @@ func (c *call) waitFor() error {
 		return invalid("%s is %.40q: want a position, as Mainstem-Position says it", headerWaitFor, text)
 	}
 	limit := c.h.o.WaitLimit
-	ctx, cancel := context.WithTimeout(c.ctx, limit)
+	ctx, stop := c.untilStopped()
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var head mainstem.Position
 	for n := 1; ; n++ {
@@ -41,6 +44,9 @@ func (c *call) waitFor() error {
 	}
 	if err := c.ctx.Err(); err != nil {
 		return mainstem.Ended(c.ctx, "wait", time.Time{}, "a position").WithOutcome(mainstem.NotWritten)
+	}
+	if context.Cause(ctx) == errStopping {
+		return mainstem.Refusef(mainstem.KindUnavailable, "http", "%w", errStopping)
 	}
 	return refuse(http.StatusGatewayTimeout, mainstem.KindUnavailable, "this server is at position %d, and waited %v for %d", head, limit, p)
 }
