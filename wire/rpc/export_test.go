@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"runtime"
 	"time"
 )
@@ -20,6 +21,18 @@ func (h *Handler) KeepsTurn() (serving, lost bool) {
 		return turn != 0, s.turn.Load() != turn
 	}
 	return false, false
+}
+
+// CancelAfter cancels a call of the one session of h after do, during which it locks the session.
+func (h *Handler) CancelAfter(call uint64, do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range h.mu.sessions {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		do()
+		s.cancelLocked(s.mu.calls[call], context.Canceled)
+	}
 }
 
 // NeverWatch lets calls of later sessions keep the reader for as long as they do not give it

@@ -8,6 +8,7 @@ import (
 	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/internal/message"
 	"github.com/mainstemdev/mainstem/internal/session"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
@@ -86,4 +87,24 @@ func TestFirstPiecesOfASessionAreLimited(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A call that is canceled at the moment when it gets its memory gives it back at once.
+func TestCanceledRequestGivesItsMemoryBack(t *testing.T) {
+	process := budget.New("process", 64<<20)
+	s := serve(t, nil, &rpc.Options{Memory: process, BodyTimeout: time.Hour})
+	r := s.session(t, wide)
+	taken := full(process)
+	defer taken.Release()
+	requests := process.Child("rpc requests", 0)
+	head := session.AppendCall(nil, session.Call{Method: session.Commit, Size: 1 << 20})
+	r.write(session.AppendFrame(nil, session.TypeCall, session.First, 1, head, []byte("x")))
+	testkit.Eventually(t, "the request waits", func() bool { return requests.Stats()[0].Waiting == 1 })
+	s.handler.CancelAfter(1, func() {
+		taken.Release()
+		testkit.Eventually(t, "the request has its memory", func() bool { return requests.Stats()[0].Used == 2<<20 })
+	})
+	_ = r.c.SetReadDeadline(time.Now().Add(30 * time.Second)) // by far more than the answer takes
+	r.wantError(1, mainstem.KindCanceled, mainstem.Unknown)
+	testkit.Eventually(t, "the memory is given back", func() bool { return requests.Stats()[0].Used == 0 })
 }

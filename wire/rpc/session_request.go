@@ -272,6 +272,10 @@ func (s *session) await(c *sessionCall) {
 		return
 	}
 	c.arriving.hold = hold.Move()
+	if err := c.Err(); err != nil { // it ended when it was given the memory, and the rest may never come
+		s.dropLocked(c, canceled(err))
+		return
+	}
 	s.readyLocked(c)
 	s.conn.Flush()
 }
