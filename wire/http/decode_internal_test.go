@@ -13,8 +13,8 @@ func FuzzDecoders(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if offsets, err := parseOffsetsID(text, 8); err == nil {
-			again, err := parseOffsetsID(offsetsID(offsets), 8)
+		if offsets, err := parseOffsetsID(text); err == nil {
+			again, err := parseOffsetsID(offsetsID(offsets))
 			if err != nil || offsetsID(again) != offsetsID(offsets) {
 				t.Errorf("%q: %v becomes %v, %v", text, offsets, again, err)
 			}

@@ -329,14 +329,8 @@ func followTopic(c *call, t *topic.Topic, nums []int32, as form) error {
 	if err != nil {
 		return err
 	}
-	for num, next := range offsets {
-		start, err := t.Start(c.ctx, num)
-		if err != nil {
-			return err
-		}
-		if next < start {
-			return withStatus(http.StatusGone, mainstem.Errorf(mainstem.KindNotFound, "follow", "offset %d of partition %d is gone: it starts at %d", next, num, start))
-		}
+	if err := c.followable(t, offsets); err != nil {
+		return err
 	}
 	return c.stream(mediaEvents, func(ctx context.Context, send func(frame) error) error {
 		o := topic.ConsumeOptions{Partitions: nums, From: topic.FromOffsets(offsets), Follow: true}
@@ -357,13 +351,41 @@ func followTopic(c *call, t *topic.Topic, nums []int32, as form) error {
 	})
 }
 
+// followable returns nil if a follower of a topic may go on at these offsets, else the answer 410:
+// records were removed, or the topic is another one by now.
+func (c *call) followable(t *topic.Topic, offsets map[int32]int64) error {
+	ends, err := t.Ends(c.ctx)
+	if err != nil {
+		return err
+	}
+	for num, next := range offsets {
+		if int(num) >= len(ends) {
+			return topicGone("partition %d is gone: there are %d", num, len(ends))
+		}
+		start, err := t.Start(c.ctx, num)
+		if err != nil {
+			return err
+		}
+		if next < start || next > ends[num] {
+			return topicGone("offset %d of partition %d is gone: it starts at %d and ends at %d", next, num, start, ends[num])
+		}
+	}
+	return nil
+}
+
+// topicGone is the answer to a follower of a topic that cannot go on where it left.
+func topicGone(why string, args ...any) error {
+	e := mainstem.Errorf(mainstem.KindNotFound, "follow", why, args...)
+	return withStatus(http.StatusGone, e.WithHint("begin anew, without "+headerLastID))
+}
+
 // topicOffsets returns where a follower begins in each partition.
 func (c *call) topicOffsets(t *topic.Topic, nums []int32) (map[int32]int64, error) {
 	if c.query.Has("limit") {
 		return nil, invalid("a follower does not take the parameter limit")
 	}
 	if id := c.r.Header.Get(headerLastID); id != "" {
-		return parseOffsetsID(id, t.Partitions())
+		return parseOffsetsID(id)
 	}
 	all := nums
 	if all == nil {
@@ -404,14 +426,14 @@ func offsetsID(offsets map[int32]int64) string {
 	return b.String()
 }
 
-// parseOffsetsID reads the id of an event of a topic of n partitions.
-func parseOffsetsID(id string, n int32) (map[int32]int64, error) {
+// parseOffsetsID reads the id of an event of a topic.
+func parseOffsetsID(id string) (map[int32]int64, error) {
 	offsets := map[int32]int64{}
 	for part := range strings.SplitSeq(id, ",") {
 		num, next, _ := strings.Cut(part, ":")
 		p, perr := strconv.ParseInt(num, 10, 32)
 		o, oerr := strconv.ParseInt(next, 10, 64)
-		if perr != nil || oerr != nil || p < 0 || p >= int64(n) || o < 0 {
+		if perr != nil || oerr != nil || p < 0 || o < 0 {
 			return nil, invalid("%s is %.60q: want the id of an event of this topic, such as 0:17,1:4", headerLastID, id)
 		}
 		offsets[int32(p)] = o

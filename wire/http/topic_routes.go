@@ -55,7 +55,7 @@ func topicOperations() []operation {
 			answers: []reply{
 				{status: http.StatusOK, schema: "records", events: true, help: "a page of one partition; or all records and then those that come, as events of type record, whose id says the next offset of each partition"},
 				failed(http.StatusNotFound, "there is no such topic or partition"),
-				failed(http.StatusGone, "retention has removed the offset"),
+				failed(http.StatusGone, "retention has removed the offset, or the topic was made anew with fewer records"),
 			},
 		},
 		{

@@ -145,7 +145,9 @@ func TestFollowersOfATopic(t *testing.T) {
 	c.do(410, "GET", payments, "", append(sse, "Last-Event-ID", "0:1,1:1")...)
 	c.do(410, "GET", payments+"?partition=0&offset=0", "", sse...)
 	c.do(400, "GET", payments, "", append(sse, "Last-Event-ID", "x")...)
-	c.do(400, "GET", payments, "", append(sse, "Last-Event-ID", "7:1")...)
+	c.do(410, "GET", payments, "", append(sse, "Last-Event-ID", "7:1")...)
+	c.do(410, "GET", payments, "", append(sse, "Last-Event-ID", "0:3,1:3")...) // it was deleted and made anew
+	c.do(410, "GET", payments+"?partition=1&offset=3", "", sse...)
 	c.do(400, "GET", payments+"?offset=1", "", sse...)
 	c.do(400, "GET", payments+"?limit=1", "", sse...)
 }
