@@ -2,12 +2,19 @@ package pebblelog
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"math"
+	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/store"
 )
 
-// compactPoll is the interval at which Compact checks whether Pebble has removed obsolete files.
+// compactPoll is the interval at which Compact checks what Pebble has done in the background.
 const compactPoll = 10 * time.Millisecond
 
 // Compact returns when no file of the log has any bytes of what was removed, overwritten or
@@ -60,23 +67,122 @@ func (l *Log) copied(snapshots int) error {
 }
 
 func (l *Log) compactAll(ctx context.Context) error {
-	var size uint64
-	for _, level := range l.db.Metrics().Levels {
-		size += uint64(max(level.TablesSize, 0))
-	}
-	if err := l.roomToMerge(size); err != nil {
-		return err
-	}
 	if err := l.flushNow(ctx); err != nil {
 		return err
 	}
 	if err := l.eraseJournal(ctx); err != nil {
 		return err
 	}
-	if err := l.db.Compact(ctx, []byte{0}, []byte{0xff}, false); err != nil {
+	if err := l.awaitMerges(ctx); err != nil {
+		return err
+	}
+	if err := l.rewriteFiles(ctx); err != nil {
 		return err
 	}
 	return l.awaitRemoval(ctx)
+}
+
+// rewriteFiles returns when Pebble has no sorted file any more that it had before. DB.Compact
+// merges a file only with files of the level above that have keys between the first and the last
+// of it, so it may leave files of the last level as they are. Such a file holds removed bytes if
+// a snapshot needed them when the file was made. So each file that is left gets a change above
+// it that changes nothing, and the next round merges it.
+func (l *Log) rewriteFiles(ctx context.Context) error {
+	old, newest, err := l.sortedFiles(math.MaxUint64)
+	for err == nil && len(old) > 0 {
+		if err := l.roomToMerge(sizeOf(old)); err != nil {
+			return err
+		}
+		if err := l.db.Compact(ctx, []byte{0}, []byte{0xff}, false); err != nil {
+			return err
+		}
+		if old, _, err = l.sortedFiles(newest); err != nil {
+			return err
+		}
+		for i := range old {
+			if err := l.repeat(ctx, old[i].Smallest.UserKey); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// sortedFiles returns the sorted files whose number is at most limit, and the highest of their
+// numbers.
+func (l *Log) sortedFiles(limit uint64) (files []pebble.SSTableInfo, newest uint64, err error) {
+	levels, err := l.db.SSTables()
+	for _, level := range levels {
+		for i := range level {
+			if n := uint64(level[i].BackingSSTNum); n <= limit {
+				files = append(files, level[i])
+				newest = max(newest, n)
+			}
+		}
+	}
+	return files, newest, err
+}
+
+// repeat writes to Pebble what it has under the key k, or a deletion if it has nothing there. It
+// runs between two commits, so that it does not undo a later one.
+func (l *Log) repeat(ctx context.Context, k []byte) error {
+	var err error
+	if cerr := l.between(ctx, "compact", func() {
+		v, closer, gerr := l.db.Get(k)
+		if gerr != nil && !errors.Is(gerr, pebble.ErrNotFound) {
+			err = gerr
+			return
+		}
+		err = l.writeCold([]store.Change{{Key: k, Value: v, Delete: gerr != nil}})
+		if closer != nil {
+			_ = closer.Close()
+		}
+	}); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// merges has the numbers of the compactions under way. A compaction keeps what the snapshots
+// need that were open when it began, even if they are closed before its end.
+type merges struct {
+	mu struct {
+		sync.Mutex
+		running map[int]struct{}
+	}
+}
+
+func (m *merges) began(i pebble.CompactionInfo) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.running == nil {
+		m.mu.running = map[int]struct{}{}
+	}
+	m.mu.running[i.JobID] = struct{}{}
+}
+
+func (m *merges) ended(i pebble.CompactionInfo) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.mu.running, i.JobID)
+}
+
+// keep deletes those numbers from jobs whose compactions have ended.
+func (m *merges) keep(jobs map[int]struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(jobs, func(id int, _ struct{}) bool { _, ok := m.mu.running[id]; return !ok })
+}
+
+// awaitMerges returns when the compactions have ended that are under way.
+func (l *Log) awaitMerges(ctx context.Context) error {
+	l.merges.mu.Lock()
+	jobs := maps.Clone(l.merges.mu.running)
+	l.merges.mu.Unlock()
+	return poll(ctx, func() bool {
+		l.merges.keep(jobs)
+		return len(jobs) == 0
+	})
 }
 
 // eraseJournal removes all frames from the journal, and all files that had any. It runs between
@@ -103,17 +209,22 @@ func (l *Log) eraseJournal(ctx context.Context) error {
 
 // awaitRemoval returns when Pebble has removed its obsolete files.
 func (l *Log) awaitRemoval(ctx context.Context) error {
+	return poll(ctx, func() bool {
+		m := l.db.Metrics()
+		return m.Table.ZombieCount == 0 && m.Table.ObsoleteCount == 0
+	})
+}
+
+// poll returns when done returns true.
+func poll(ctx context.Context, done func() bool) error {
 	timer := time.NewTicker(compactPoll)
 	defer timer.Stop()
-	for {
-		m := l.db.Metrics()
-		if m.Table.ZombieCount == 0 && m.Table.ObsoleteCount == 0 {
-			return nil
-		}
+	for !done() {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,81 @@ func TestCompactWaitsForReads(t *testing.T) {
 	if names := holding(t, fs); len(names) > 0 {
 		t.Errorf("the bytes are still in %v", names)
 	}
+}
+
+// TestCompactErasesWhatASnapshotKept compacts files of the last level that hold removed bytes since
+// a snapshot needed them when Pebble made the files.
+func TestCompactErasesWhatASnapshotKept(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, &pebblelog.Options{FS: fs})
+	defer l.Close()
+	snap := overwriteBesideSnapshot(t, l)
+	l.MergeRaw(t.Context())
+	if err := snap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is nothing to remove
+		if err := l.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if names := holding(t, fs); len(names) > 0 {
+			t.Errorf("the bytes are still in %v", names)
+		}
+	}
+	if r, err := l.Get(t.Context(), "s", []byte("k")); err != nil || string(r.Value) != "new" {
+		t.Errorf("read %q, %v", r.Value, err)
+	}
+	mustCheck(t, l)
+}
+
+// TestCompactErasesWhatAMergeKept compacts while Pebble merges files for a snapshot that was open
+// when that began.
+func TestCompactErasesWhatAMergeKept(t *testing.T) {
+	fs := vfs.NewMem()
+	g := &gatedFS{FS: fs, began: make(chan struct{}, 1), gate: make(chan struct{})}
+	l := mustOpen(t, &pebblelog.Options{FS: g})
+	defer l.Close()
+	snap := overwriteBesideSnapshot(t, l)
+	merged, compacted := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(merged)
+		l.MergeRaw(context.Background())
+	}()
+	<-g.began
+	if err := snap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { compacted <- l.Compact(context.Background()) }()
+	testkit.Eventually(t, "the bytes are in no file of the journal any more", func() bool {
+		return !slices.ContainsFunc(holding(t, fs), func(name string) bool { return strings.HasSuffix(name, ".journal") })
+	})
+	close(g.gate)
+	<-merged
+	if err := <-compacted; err != nil {
+		t.Fatal(err)
+	}
+	if names := holding(t, fs); len(names) > 0 {
+		t.Errorf("the bytes are still in %v", names)
+	}
+}
+
+// overwriteBesideSnapshot overwrites the secret while the snapshot that it returns is open.
+func overwriteBesideSnapshot(t *testing.T, l *pebblelog.Log) mainstem.Snapshot {
+	t.Helper()
+	commitOne(t, l, func(b *mainstem.Batch) {
+		b.Ensure("s", mainstem.Policy{History: 1})
+		for i := range 100 { // many keys without removals: Pebble does not rewrite the file by itself
+			b.Put("s", fmt.Appendf(nil, "key-%d", i), nil)
+		}
+		b.Put("s", []byte("k"), secret)
+	})
+	l.FlushRaw()
+	snap, err := l.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	commitOne(t, l, func(b *mainstem.Batch) { b.Put("s", []byte("k"), []byte("new")) })
+	return snap
 }
 
 // TestCompactBesideCommits compacts while others commit.

@@ -113,6 +113,12 @@ func (l *Log) FlushRaw() {
 	must(l.db.Flush())
 }
 
+// MergeRaw merges all sorted files as Pebble does it by itself, also while snapshots are open.
+func (l *Log) MergeRaw(ctx context.Context) {
+	l.FlushRaw()
+	must(l.db.Compact(ctx, []byte{0}, []byte{0xff}, false))
+}
+
 // DrainRaw hands everything in the hot tier to Pebble's table in memory; it stays readable
 // in the hot tier.
 func (l *Log) DrainRaw() { must(l.drainHot()) }

@@ -73,6 +73,7 @@ type Log struct {
 	sweeper   *sweeper
 	sweeping  chan struct{} // capacity 1: holds an element during a sweep
 	reclaimer *reclaimer
+	merges    merges
 	backups   atomic.Int32 // backups under way: their hard links keep files that the log has dropped
 	trimmer   *worker      // frees segments of the journal after a flush of a memtable
 	drainer   *worker      // hands groups to Pebble when enough of them are pending
@@ -307,6 +308,8 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 				l.trimmer.poke()
 			}
 		},
+		CompactionBegin: l.merges.began,
+		CompactionEnd:   l.merges.ended,
 		WriteStallBegin: func(pebble.WriteStallBeginInfo) { l.fs.hurry.Add(1) },
 		WriteStallEnd:   func() { l.fs.hurry.Add(-1) },
 	}
