@@ -17,7 +17,8 @@ import (
 // Check implements [mainstem.Checker]. It reads every block of every file, whose checksums
 // Pebble verifies, decodes every key and value, and compares keys that depend on each other:
 // records with the feed, both with the totals of their space, and versions with each other. It
-// works on a snapshot while commits go on.
+// works on a snapshot while commits go on. Close ends it, with an error of kind Closed, so report
+// must not call Close.
 func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainstem.CheckStats, error) {
 	if err := l.sound("check"); err != nil {
 		return mainstem.CheckStats{}, err // a commit with an unknown outcome looks like damage
@@ -27,10 +28,14 @@ func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainste
 		return mainstem.CheckStats{}, err
 	}
 	defer snap.Close()
+	c := check{ctx: ctx, s: snap.(*Snapshot), report: report}
+	if !c.s.readers.begin() { // Close waits for the end of the check from here on
+		return c.stats, &mainstem.Error{Kind: mainstem.KindClosed, Op: "check"}
+	}
+	defer c.s.readers.end()
 	if err := l.db.CheckLevels(nil); err != nil {
 		report(mainstem.Problem{Where: "sorted files", What: err.Error()})
 	}
-	c := check{ctx: ctx, s: snap.(*Snapshot), report: report}
 	if err := c.journal(); err != nil {
 		return c.stats, err
 	}
@@ -47,8 +52,8 @@ func (c *check) journal() error {
 		return nil
 	}
 	for _, err := range j.Read(j.Stats().First + 1) {
-		if c.ctx.Err() != nil {
-			return mainstem.Ended(c.ctx, "check", time.Time{}, "")
+		if err := c.interrupted(); err != nil {
+			return err
 		}
 		if err != nil && mainstem.KindOf(err) != mainstem.KindNotFound { // the frame was freed meanwhile
 			c.problem("journal", "%v", err)
@@ -79,10 +84,21 @@ func (c *check) problem(where, format string, args ...any) {
 	c.report(mainstem.Problem{Where: where, What: fmt.Sprintf(format, args...)})
 }
 
+// interrupted returns an error if the context has ended or the log is being closed.
+func (c *check) interrupted() error {
+	if c.ctx.Err() != nil {
+		return mainstem.Ended(c.ctx, "check", time.Time{}, "")
+	}
+	if c.s.readers.closed.Load() {
+		return &mainstem.Error{Kind: mainstem.KindClosed, Op: "check"}
+	}
+	return nil
+}
+
 func (c *check) spaces() error {
 	for _, name := range c.s.spaces.names {
-		if err := c.ctx.Err(); err != nil {
-			return mainstem.Ended(c.ctx, "check", time.Time{}, "")
+		if err := c.interrupted(); err != nil {
+			return err
 		}
 		if err := c.space(c.s.spaces.byName[name]); err != nil {
 			return err
@@ -307,9 +323,11 @@ func (c *check) walk(prefix []byte, f func(k, v []byte) error) error {
 	}
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
-		if n++; n%1024 == 0 && c.ctx.Err() != nil {
-			it.Close()
-			return mainstem.Ended(c.ctx, "check", time.Time{}, "")
+		if n++; n%1024 == 0 {
+			if err := c.interrupted(); err != nil {
+				it.Close()
+				return err
+			}
 		}
 		v, err := it.ValueAndErr()
 		if err != nil {

@@ -147,6 +147,18 @@ func (l *Log) Merging() bool {
 	return m.Compact.NumInProgress > 0 || m.Table.ObsoleteCount > 0 || m.Table.ZombieCount > 0
 }
 
+// OpenSnapshots returns the number of open snapshots, and of those that Close has begun to close.
+func (l *Log) OpenSnapshots() (open, closing int) {
+	l.snapshots.Lock()
+	defer l.snapshots.Unlock()
+	for s := range l.snapshots.open {
+		if s.readers.closed.Load() {
+			closing++
+		}
+	}
+	return len(l.snapshots.open), closing
+}
+
 // Ending reports whether Close has come so far that it waits for Pebble only.
 func (l *Log) Ending() bool { return l.fs.ending.Load() }
 
