@@ -29,6 +29,8 @@ var policyCases = []testCase{
 		promise: "A space above MaxBytes loses its oldest records in the background, and no others."},
 	{name: "tombstone age", needs: needClock, run: tombstoneAge,
 		promise: "In a space with bounded history a tombstone goes after TombstoneAge; with a negative one, or all history, it stays."},
+	{name: "history behind a removed record", needs: needRemove | needExpiry | needClock, run: historyBehindRemoved,
+		promise: "Records older than one that was removed or has expired stay as long as the policy says, however long ago that was."},
 }
 
 func historyCountsRecords(e *env) {
@@ -308,6 +310,54 @@ func tombstoneAge(e *env) {
 		e.holds(s, "live", "v")
 		if v := e.put(s, "k", "again").Versions[0]; v < 3 {
 			e.Fatalf("in %s the key repeats version %d after its tombstone went", s, v)
+		}
+	}
+}
+
+func historyBehindRemoved(e *env) {
+	spaces := map[string]mainstem.Policy{
+		"hour":  {History: 3, TombstoneAge: time.Hour},
+		"quiet": {History: 3, TombstoneAge: time.Hour, NoFeed: true},
+		"ever":  {History: 3, TombstoneAge: -1},
+		"all":   {},
+	}
+	later := func() {
+		e.pass(2 * time.Hour)
+		e.sweep()
+		e.sweep()
+	}
+	for s, p := range spaces {
+		e.space(s, p)
+		e.apply(s, "removed", mainstem.Write{Value: []byte("a")}, mainstem.Write{Value: []byte("b")}, mainstem.Write{Value: []byte("c")})
+		e.apply(s, "removed", mainstem.Write{Op: mainstem.OpRemove, Version: 3})
+		e.apply(s, "expired", mainstem.Write{Value: []byte("a")}, mainstem.Write{Value: []byte("b"), TTL: time.Minute})
+		e.apply(s, "deleted", mainstem.Write{Value: []byte("a")}, mainstem.Write{Op: mainstem.OpDelete}, mainstem.Write{Value: []byte("c")})
+		e.apply(s, "deleted", mainstem.Write{Op: mainstem.OpRemove, Version: 3})
+	}
+	for range 3 {
+		later()
+	}
+	for s, p := range spaces {
+		e.same("the records behind a removed one", briefs(e.read(s, "removed", mainstem.Versions{})), s+"/removed@1=a", s+"/removed@2=b")
+		e.absent(s, "removed")
+		if p.NoFeed || p.History == 0 {
+			e.same("the records behind an expired one", briefs(live(e.read(s, "expired", mainstem.Versions{}))), s+"/expired@1=a")
+		}
+		if behind := e.read(s, "deleted", mainstem.Versions{}); p.TombstoneAge > 0 && len(live(behind)) < len(behind) {
+			e.Fatalf("an old tombstone behind a removed record is left: %v", briefs(behind))
+		}
+		e.absent(s, "expired")
+		e.absent(s, "deleted")
+		e.counted(s, mainstem.Receipt{}, "removed", "expired", "deleted")
+		for v := range mainstem.Version(2) { // what is left of the key then goes
+			e.apply(s, "removed", mainstem.Write{Op: mainstem.OpRemove, Version: v + 1})
+		}
+	}
+	later()
+	for s := range spaces {
+		e.counted(s, mainstem.Receipt{}, "removed", "expired", "deleted")
+		if v := e.put(s, "removed", "d").Versions[0]; v < 4 {
+			e.Fatalf("in %s the key repeats version %d", s, v)
 		}
 	}
 }

@@ -34,7 +34,8 @@ import (
 //
 // Versions are never given twice (docs/decisions/0003), although records are removed. The newest
 // record has the version of its key, so when it is removed, a version marker replaces it. In a
-// slot the marker expires like a tombstone; after that the floor of the space replaces it.
+// slot a marker without any records behind it expires like a tombstone; after that the floor of
+// the space replaces it.
 
 // held is a record found by eachRecord. Its slices belong to the iterator or reader and are
 // valid until the callback returns.
@@ -117,9 +118,10 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 	before, bytes := *h, ts.totals.Bytes
 	ts.dirty = true
 	var positions []uint64
-	newestGone := false
+	newestGone, left := false, false
 	err = t.eachRecord(ts, key, limit, func(r held) error {
 		if !match(&r.body) {
+			left = true
 			return nil
 		}
 		t.del(r.dbKey)
@@ -133,23 +135,28 @@ func (t *tx) removeWhere(ts *stagedSpace, key []byte, limit uint64, match func(*
 		return err
 	}
 	ts.removed += bytes - ts.totals.Bytes
-	if newestGone {
-		t.leaveMarker(ts, key, before.version, ts.written(&before))
+	if newestGone { // limit is at least its version, so left is about all records
+		t.leaveMarker(ts, key, before.version, ts.written(&before), left)
 	}
-	if err := t.reloadKeyState(ts, key, before.held); err != nil {
+	h, err = t.reloadKeyState(ts, key, before.held)
+	if err != nil {
 		return err
+	}
+	if before.marker && before.held && !h.held { // the marker is all that is left
+		t.leaveMarker(ts, key, h.version, ts.written(h), false)
 	}
 	return t.editFeed(ts, positions, nil)
 }
 
-// leaveMarker writes a version marker as the newest record of key. In a slot the marker expires
-// when a tombstone would, and then the floor of the space rises instead. The marker takes no
-// position and has no feed entry. written is the position of the newest record that was ever
-// written to the key, so that conditions on it hold or fail as before the removal.
-func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64) {
+// leaveMarker writes a version marker as the newest record of key. It takes no position and has
+// no feed entry. In a slot a marker that is the last trace of its key expires when a tombstone
+// would, and then the floor of the space rises instead. With left set, records of the key are
+// left, and the marker stays as long as they do. written is the position of the newest record
+// that was ever written to the key, so that conditions on it hold or fail as before the removal.
+func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64, left bool) {
 	b := format.Body{Version: version, Position: t.markerPosition(), Time: t.time, Clock: t.Now, Count: 1, VersionMarker: true}
 	b.SetWritten(written)
-	if age := tombstoneAge(ts.policy); age > 0 && age < math.MaxInt64-t.Now {
+	if age := tombstoneAge(ts.policy); !left && age > 0 && age < math.MaxInt64-t.Now {
 		b.Expires = t.Now + age
 		t.indexExpiry(ts, key, &b)
 	}
@@ -163,16 +170,16 @@ func (t *tx) leaveMarker(ts *stagedSpace, key []byte, version, written uint64) {
 
 // reloadKeyState reads the state of key again after an edit, and reduces the number of keys if
 // the key holds nothing any more. It must come after all changes of the edit to the state.
-func (t *tx) reloadKeyState(ts *stagedSpace, key []byte, wasHeld bool) error {
+func (t *tx) reloadKeyState(ts *stagedSpace, key []byte, wasHeld bool) (*keyState, error) {
 	t.l.keyStates.drop(t.stateKey(ts, key))
 	h, err := t.keyState(ts, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if wasHeld && !h.held {
 		ts.totals.Keys--
 	}
-	return nil
+	return h, nil
 }
 
 // purge writes a tombstone and removes all records before it. In a plain tx the slot held the
@@ -212,7 +219,7 @@ func (t *tx) forgetSlot(ts *stagedSpace, key []byte) error {
 	}
 	// A marker is written even over another marker. The hot tier has the slot then, so no reader
 	// looks in Pebble for the older record, which stays there until Pebble has this group.
-	t.leaveMarker(ts, key, h.version, written)
+	t.leaveMarker(ts, key, h.version, written, false)
 	ts.dirty = true
 	ts.removed += bytes - ts.totals.Bytes
 	ts.totals.Keys--

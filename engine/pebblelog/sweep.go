@@ -222,7 +222,8 @@ func (l *Log) sweep(ctx context.Context) error {
 
 // expire removes the record of key at version, if it is still there and has expired. If it is
 // the newest, and the space has a feed, a tombstone follows it, so that followers see the
-// expiry. An expired tombstone or version marker in a slot is removed without a trace.
+// expiry. An expired tombstone in a slot, with all records before it, or an expired version marker
+// is removed without a trace.
 func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 	h, err := t.keyState(ts, key)
 	if err != nil {
@@ -233,6 +234,11 @@ func (t *tx) expire(ts *stagedSpace, key []byte, version uint64) error {
 		slot, err := t.readBody(format.AppendSlotKey(nil, ts.s.id, key))
 		if err != nil || slot == nil || !t.Over(slot.Clock, slot.Expires, 0) {
 			return err
+		}
+		if slot.VersionMarker && h.held { // written by a program before this rule: see leaveMarker
+			t.leaveMarker(ts, key, version, ts.written(h), true)
+			ts.dirty = true
+			return nil
 		}
 		if slot.VersionMarker || slot.Tombstone != mainstem.Live {
 			return t.vanish(ts, key)
