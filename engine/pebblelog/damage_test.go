@@ -1,6 +1,7 @@
 package pebblelog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/crashtest"
 )
 
 const damageRecords = 200
@@ -90,5 +94,49 @@ func TestDamage(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLostSegment opens a log whose process was killed without a segment from the middle of its
+// journal. It is Corrupt, and whole again when the file is put back.
+func TestLostSegment(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, &pebblelog.Options{FS: fs})
+	for i := range 7 { // the segments have 1, 4 and 16 MiB
+		commitOne(t, l, func(b *mainstem.Batch) {
+			b.Ensure("s", mainstem.Policy{})
+			b.Put("s", []byte("k"), bytes.Repeat([]byte{byte(i)}, 1<<20-1<<10))
+		})
+	}
+	im, err := crashtest.ReadImage(fs, "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	killed, err := im.FS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lost = "/log/journal/0000000000000002.journal"
+	p := im[lost]
+	if err := killed.Remove(lost); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if l, err := pebblelog.Open("/log", &pebblelog.Options{FS: killed}); !errors.Is(err, mainstem.ErrCorrupt) {
+			t.Fatalf("without %s: %v, %v", lost, l, err)
+		}
+	}
+	f, err := killed.Create(lost, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(p); err != nil {
+		t.Fatal(err)
+	}
+	l = mustOpen(t, &pebblelog.Options{FS: killed})
+	defer l.Close()
+	if info, err := l.Space(t.Context(), "s"); err != nil || info.Records != 7 {
+		t.Errorf("%d records, want 7, %v", info.Records, err)
 	}
 }

@@ -40,6 +40,7 @@ func (l *Log) replay() (err error) {
 		return mainstem.Errorf(mainstem.KindCorrupt, "open "+l.dir.path, "the sorted files hold the frames up to %d, the journal those from %d to %d: %w", applied, s.First+1, s.Written, format.ErrCorrupt).
 			WithHint("put the missing files back, or restore from a backup")
 	}
+	l.trimQuietly() // also of what a truncation has left over that a crash interrupted
 	l.frame = applied
 	r := replayer{l: l, piece: min(replayPiece, l.opts.MemTableBytes/drainShare)}
 	for f, err := range l.journal.Read(mainstem.Position(applied + 1)) {

@@ -191,6 +191,32 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestGap opens a journal without a segment in the middle: the segments before it stay until the
+// caller says that it has their frames.
+func TestGap(t *testing.T) {
+	h := build(t, true)
+	delete(h.image, h.paths[1])
+	fs, err := h.image.FS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func() bool {
+		_, err := fs.Stat(h.paths[0])
+		return err == nil
+	}
+	j := open(t, fs, small())
+	first := j.Stats().First
+	if err := j.TruncateFront(first - 1); err != nil || !has() {
+		t.Errorf("a segment that may be needed is gone, %v", err)
+	}
+	if err := j.TruncateFront(first); err != nil || has() {
+		t.Errorf("a segment that is not needed is still there: %t, %v", has(), err)
+	}
+	if got := read(t, j, first+1); len(got) != h.frames/3 {
+		t.Errorf("%d frames, want those of the last segment of three", len(got))
+	}
+}
+
 // TestFrom compares what the caller has with what the journal has.
 func TestFrom(t *testing.T) {
 	fs := vfs.NewMem()

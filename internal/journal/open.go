@@ -20,7 +20,8 @@ const directoryMode = 0o700
 // Errors: Corrupt, with the file and the byte, for damage to bytes that are known to have been on
 // stable storage, for missing segments, and for missing frames according to From; Unsupported for
 // a later format; Invalid for options; otherwise errors of the file system. Nothing is changed
-// before the journal was read to its end.
+// before the journal was read to its end. Segments before a gap stay until [Journal.TruncateFront]
+// is called with what the journal begins behind: only the caller knows that the gap is no loss.
 func Open(fsys vfs.FS, dir string, o Options) (*Journal, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -36,14 +37,13 @@ func Open(fsys vfs.FS, dir string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	leftover, err := j.recover(names)
-	if err != nil {
+	if err := j.recover(names); err != nil {
 		return nil, err
 	}
 	if opts.ReadOnly {
 		return j, nil
 	}
-	if err := j.takeOver(names, leftover); err != nil {
+	if err := j.takeOver(names); err != nil {
 		return nil, err
 	}
 	j.startBackground()
@@ -69,19 +69,18 @@ func (j *Journal) names() ([]string, error) {
 	return names, nil
 }
 
-// takeOver makes the recovered frames durable, and removes leftover files.
-func (j *Journal) takeOver(names []string, leftover []string) error {
+// takeOver makes the recovered frames durable, and removes temporary files.
+func (j *Journal) takeOver(names []string) error {
 	if s := j.newestLocked(); s != nil {
 		if err := syncFile(j.fs, s.path); err != nil {
 			return unreadable(s.path, err)
 		}
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, temporary) {
-			leftover = append(leftover, j.fs.PathJoin(j.dir, name))
+		if !strings.HasSuffix(name, temporary) {
+			continue
 		}
-	}
-	for _, path := range leftover {
+		path := j.fs.PathJoin(j.dir, name)
 		if err := removeIfThere(j.fs, path); err != nil {
 			return unreadable(path, err)
 		}

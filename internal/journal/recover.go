@@ -7,7 +7,8 @@ import (
 // Recovery relies on the following, besides the order of steps in beginSegment:
 //
 // The segments of a journal have numbers without gaps. Segments below a gap are left over from a
-// truncation that a power cut has interrupted.
+// truncation that a power cut has interrupted, unless a segment was lost. The caller knows whether
+// the journal begins early enough: it says so with Options.From, or when it truncates.
 //
 // The header of each segment has the end of the segment before, and the checksum of its last
 // frame. All of that segment was on stable storage before the header was written, so any
@@ -18,32 +19,32 @@ import (
 // they may never have been on stable storage: after a power cut any combination of the unsynced
 // pages may be there. So complete frames behind the end are ignored.
 
-// recover reads the directory, whose names are given, and replays it. It changes nothing. It
-// returns the paths of segments that are not part of the journal any more.
-func (j *Journal) recover(names []string) (leftover []string, err error) {
+// recover reads the directory, whose names are given, and replays it. It changes nothing.
+func (j *Journal) recover(names []string) error {
 	numbers, leftover := j.run(names)
+	j.mu.leftover = leftover
 	if len(numbers) == 0 {
 		if !j.opts.Create {
-			return nil, missing(j.dir, "no segment of the journal is left")
+			return missing(j.dir, "no segment of the journal is left")
 		}
 		j.begin(max(uint64(j.opts.From), 1) - 1)
-		return leftover, nil
+		return nil
 	}
 	for i, n := range numbers {
 		seg, err := j.readHeaderOf(n)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if i > 0 {
 			if err := follows(j.mu.segments[i-1], seg); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		j.mu.segments = append(j.mu.segments, seg)
 	}
 	first := j.mu.segments[0]
 	if from := uint64(j.opts.From); from > 0 && first.Last >= from {
-		return nil, missing(j.dir, fmt.Sprintf("the journal begins behind position %d, in %s; positions from %d on are missing", first.Last, first.path, from))
+		return missing(j.dir, fmt.Sprintf("the journal begins behind position %d, in %s; positions from %d on are missing", first.Last, first.path, from))
 	}
 	for i, seg := range j.mu.segments {
 		var next *segment
@@ -51,15 +52,15 @@ func (j *Journal) recover(names []string) (leftover []string, err error) {
 			next = j.mu.segments[i+1]
 		}
 		if err := j.replay(seg, next); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	last := j.newestLocked().last.Load()
 	if from := uint64(j.opts.From); from > last+1 {
-		return nil, missing(j.dir, fmt.Sprintf("the journal ends at position %d, but once had what is before %d", last, from))
+		return missing(j.dir, fmt.Sprintf("the journal ends at position %d, but once had what is before %d", last, from))
 	}
 	j.begin(last)
-	return leftover, nil
+	return nil
 }
 
 // begin sets all positions up to last as written and durable, here or in another journal.

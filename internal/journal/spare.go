@@ -217,13 +217,19 @@ func (s *spares) zeroFile(path string, size int64) (err error) {
 	return f.Sync()
 }
 
-// give makes spares of segments whose frames are not needed any more, or removes their files.
-// When it returns, none of them is a segment any more, even after a power cut.
-func (s *spares) give(old []*segment, size int64, erase bool) error {
+// give makes spares of segments whose frames are not needed any more, or removes their files. It
+// removes the leftover files. When it returns, none of them is a segment any more, even after a
+// power cut.
+func (s *spares) give(old []*segment, leftover []string, size int64, erase bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.countLocked()
 	var again []spare
+	for _, path := range leftover {
+		if err := removeIfThere(s.fs, path); err != nil {
+			return err
+		}
+	}
 	for _, seg := range old {
 		var err error
 		if s.recycle && !erase && int64(seg.Size) >= size && len(s.mu.list)+len(again) < recycledSegments {

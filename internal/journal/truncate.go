@@ -17,36 +17,39 @@ func (j *Journal) TruncateFront(p mainstem.Position) error { return j.truncate(p
 func (j *Journal) truncate(p mainstem.Position, erase bool) error {
 	j.truncating.Lock()
 	defer j.truncating.Unlock()
-	old, size, err := j.cutLocked(uint64(p))
-	if err != nil || len(old) == 0 {
+	old, leftover, size, err := j.cutLocked(uint64(p))
+	if err != nil || len(old)+len(leftover) == 0 {
 		return err
 	}
-	if err := j.spares.give(old, size, erase); err != nil {
+	if err := j.spares.give(old, leftover, size, erase); err != nil {
 		return mainstem.Errorf(mainstem.KindUnavailable, "truncate journal", "%s: %w", j.dir, err).
 			WithHint("the files are removed when the log is opened again")
 	}
 	return nil
 }
 
-// cutLocked removes the segments without positions above p from the list and returns them. size
-// is that of the next segment.
-func (j *Journal) cutLocked(p uint64) (old []*segment, size int64, err error) {
+// cutLocked removes the segments without positions above p from the list and returns them, and
+// the leftover files if these have none either. size is that of the next segment.
+func (j *Journal) cutLocked(p uint64) (old []*segment, leftover []string, size int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.mu.closed {
-		return nil, 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "truncate journal", Outcome: mainstem.NotWritten}
+		return nil, nil, 0, &mainstem.Error{Kind: mainstem.KindClosed, Op: "truncate journal", Outcome: mainstem.NotWritten}
 	}
 	if err := j.Err(); err != nil || j.opts.ReadOnly {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	p = min(p, j.durable.Load(), j.pinnedLocked()-1)
+	if p >= j.mu.segments[0].Last {
+		leftover, j.mu.leftover = j.mu.leftover, nil
+	}
 	n := 0
 	for n < len(j.mu.segments)-1 && j.mu.segments[n].last.Load() <= p {
 		n++
 	}
 	old = append(old, j.mu.segments[:n]...)
 	j.mu.segments = append(j.mu.segments[:0], j.mu.segments[n:]...)
-	return old, j.mu.nextSize, nil
+	return old, leftover, j.mu.nextSize, nil
 }
 
 // pinnedLocked returns the lowest pinned position.
