@@ -65,7 +65,7 @@ type Journal struct {
 		// All segments, oldest first. The last one is current or, if current is nil, the newest
 		// recovered segment, to which nothing is appended.
 		segments []*segment
-		leftover []string // paths of segments before the first one, which the next truncation removes
+		leftover []string // files of frames before the first segment, which the next truncation removes
 		pins     map[*pin]struct{}
 		buf      []byte // encoded frames of the present Append
 		nextSize int64  // of the next segment

@@ -59,11 +59,16 @@ func (j *Journal) newestLocked() *segment {
 	return nil
 }
 
-// install makes the file at path the segment seg and opens it. If it fails, it removes the file.
+// install makes the file at path the segment seg and opens it. If it fails, it removes the file. The
+// caller holds mu.
 func (j *Journal) install(seg *segment, path string) (err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, removeIfThere(j.fs, path), removeIfThere(j.fs, seg.path))
+			rerr := removeIfThere(j.fs, path)
+			if rerr != nil {
+				j.mu.leftover = append(j.mu.leftover, path) // it may be a recycled file
+			}
+			err = errors.Join(err, rerr, removeIfThere(j.fs, seg.path)) // the next segment replaces seg.path
 		}
 	}()
 	var header []byte

@@ -218,36 +218,44 @@ func (s *spares) zeroFile(path string, size int64) (err error) {
 }
 
 // give makes spares of segments whose frames are not needed any more, or removes their files. It
-// removes the leftover files. When it returns, none of them is a segment any more, even after a
-// power cut.
-func (s *spares) give(old []*segment, leftover []string, size int64, erase bool) error {
+// removes the leftover files. When it returns without an error, none of them is a segment any
+// more, even after a power cut. Otherwise left has the files that may still be there.
+func (s *spares) give(old []*segment, leftover []string, size int64, erase bool) (left []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.countLocked()
 	var again []spare
+	var errs []error
+	for _, seg := range old {
+		if !s.recycle || erase || int64(seg.Size) < size || len(s.mu.list)+len(again) >= recycledSegments {
+			leftover = append(leftover, seg.path)
+			continue
+		}
+		sp := spare{name: fmt.Sprintf("%s%d%s", recycledPrefix, seg.Number, spareSuffix), size: int64(seg.Size)}
+		if err := s.fs.Rename(seg.path, s.fs.PathJoin(s.dir, sp.name)); err != nil {
+			errs, left = append(errs, err), append(left, seg.path)
+			continue
+		}
+		again = append(again, sp)
+	}
 	for _, path := range leftover {
 		if err := removeIfThere(s.fs, path); err != nil {
-			return err
-		}
-	}
-	for _, seg := range old {
-		var err error
-		if s.recycle && !erase && int64(seg.Size) >= size && len(s.mu.list)+len(again) < recycledSegments {
-			sp := spare{name: fmt.Sprintf("%s%d%s", recycledPrefix, seg.Number, spareSuffix), size: int64(seg.Size)}
-			err = s.fs.Rename(seg.path, s.fs.PathJoin(s.dir, sp.name))
-			again = append(again, sp)
-		} else {
-			err = removeIfThere(s.fs, seg.path)
-		}
-		if err != nil {
-			return err
+			errs, left = append(errs, err), append(left, path)
 		}
 	}
 	if err := syncDir(s.fs, s.dir); err != nil {
-		return err // the renamed files are not used, since a power cut may restore their old names
+		// A power cut may restore the old names, so the renamed files are not used, and all are
+		// removed again.
+		for _, seg := range old {
+			left = append(left, seg.path)
+		}
+		for _, sp := range again {
+			left = append(left, s.fs.PathJoin(s.dir, sp.name))
+		}
+		return append(left, leftover...), errors.Join(append(errs, err)...)
 	}
 	s.mu.list = append(s.mu.list, again...)
-	return nil
+	return left, errors.Join(errs...)
 }
 
 // eraseRecycled removes the files with old frames.
@@ -262,7 +270,8 @@ func (s *spares) removeAll() error {
 	return s.remove(func(spare) bool { return true })
 }
 
-// remove removes the files for which gone returns true.
+// remove removes the files for which gone returns true. A file that could not be removed stays a
+// spare.
 func (s *spares) remove(gone func(spare) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,11 +279,13 @@ func (s *spares) remove(gone func(spare) bool) error {
 	keep := s.mu.list[:0]
 	var errs []error
 	for _, sp := range s.mu.list {
+		var err error
 		if gone(sp) {
-			errs = append(errs, removeIfThere(s.fs, s.fs.PathJoin(s.dir, sp.name)))
-		} else {
-			keep = append(keep, sp)
+			if err = removeIfThere(s.fs, s.fs.PathJoin(s.dir, sp.name)); err == nil {
+				continue
+			}
 		}
+		keep, errs = append(keep, sp), append(errs, err)
 	}
 	s.mu.list = keep
 	return errors.Join(append(errs, syncDir(s.fs, s.dir))...)

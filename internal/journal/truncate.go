@@ -11,7 +11,7 @@ import (
 // pinned ones. When it returns, the segments are gone even after a power cut. Frames that are not
 // on stable storage are never removed. It is slow: call it in the background.
 //
-// After an error, files may be left that the next Open removes. The journal is not stopped.
+// After an error, files may be left that the next call removes. The journal is not stopped.
 func (j *Journal) TruncateFront(p mainstem.Position) error { return j.truncate(p, false) }
 
 func (j *Journal) truncate(p mainstem.Position, erase bool) error {
@@ -21,11 +21,15 @@ func (j *Journal) truncate(p mainstem.Position, erase bool) error {
 	if err != nil || len(old)+len(leftover) == 0 {
 		return err
 	}
-	if err := j.spares.give(old, leftover, size, erase); err != nil {
-		return mainstem.Errorf(mainstem.KindUnavailable, "truncate journal", "%s: %w", j.dir, err).
-			WithHint("the files are removed when the log is opened again")
+	left, err := j.spares.give(old, leftover, size, erase)
+	if err == nil {
+		return nil
 	}
-	return nil
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.mu.leftover = append(j.mu.leftover, left...)
+	return mainstem.Errorf(mainstem.KindUnavailable, "truncate journal", "%s: %w", j.dir, err).
+		WithHint("the files are removed by the next attempt, or when the log is opened again")
 }
 
 // cutLocked removes the segments without positions above p from the list and returns them, and
@@ -109,6 +113,9 @@ func (j *Journal) Erase(p mainstem.Position) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if len(j.mu.leftover) > 0 {
+		return mainstem.Errorf(mainstem.KindUnavailable, "erase from journal", "%s is still there", j.mu.leftover[0]).WithHint("try again")
+	}
 	if oldest := j.mu.segments[0]; oldest != j.current.Load() {
 		return mainstem.Errorf(mainstem.KindUnavailable, "erase from journal", "%s is still needed: it holds positions up to %d", oldest.path, oldest.last.Load()).
 			WithHint("end the backups and reads of the journal, write what it holds to the store, and try again")

@@ -3,11 +3,15 @@ package journal_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/crashtest"
@@ -149,6 +153,67 @@ func TestErase(t *testing.T) {
 	commit(t, j, mainstem.Fsync, "and on")
 	if got := read(t, j, j.Durable()); !slices.Equal(got, []string{"and on"}) {
 		t.Error(got)
+	}
+}
+
+// TestEraseAgain erases after operations on the directory have failed. When Erase succeeds at last,
+// no file has the bytes, and a power cut brings none back.
+func TestEraseAgain(t *testing.T) {
+	const secret = "a secret that must go"
+	effects := strings.Repeat(secret, 100)
+	faults := map[string]func(op errorfs.Op) bool{
+		"remove": func(op errorfs.Op) bool { return op.Kind == errorfs.OpRemove },
+		"rename": func(op errorfs.Op) bool { return op.Kind == errorfs.OpRename },
+		"sync":   func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileSync && op.Path == dir },
+		"header": func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpRemove },
+	}
+	for name, only := range faults {
+		for _, erase := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, erase %t", name, erase), func(t *testing.T) {
+				mem := vfs.NewCrashableMem()
+				if err := makeParent(mem); err != nil {
+					t.Fatal(err)
+				}
+				var failing atomic.Bool
+				fault := &crashtest.Fault{At: 1, Permanent: true, Err: syscall.EIO, Only: func(op errorfs.Op) bool { return failing.Load() && only(op) }}
+				o := small()
+				o.MaxSegment = o.FirstSegment
+				j := open(t, fault.Wrap(mem), o)
+				for range 100 {
+					commit(t, j, mainstem.Fsync, effects)
+				}
+				if err := j.TruncateFront(j.Durable() - 10); err != nil { // some files are spares
+					t.Fatal(err)
+				}
+				failing.Store(true)
+				calls := []error{j.Rotate(), j.TruncateFront(j.Durable())}
+				if erase {
+					calls = append(calls, j.Erase(j.Durable()))
+				}
+				if errors.Join(calls...) == nil {
+					t.Error("nothing has failed: this tests nothing")
+				}
+				failing.Store(false)
+				if err := j.Err(); err != nil {
+					t.Fatal(err)
+				}
+				if err := j.Erase(j.Durable()); err != nil {
+					t.Fatal(err)
+				}
+				for when, fs := range map[string]vfs.FS{"now": mem, "after a power cut": mem.CrashClone(vfs.CrashCloneCfg{})} {
+					im, err := crashtest.ReadImage(fs, dir)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for path, p := range im {
+						if bytes.Contains(p, []byte(secret)) {
+							t.Errorf("%s, %s has it", when, path)
+						}
+					}
+				}
+				commit(t, j, mainstem.Fsync, "and on")
+			})
+		}
 	}
 }
 
