@@ -38,7 +38,7 @@ type sweeper struct {
 	looked time.Time // time of the last check of the clock; of run
 	// next is the earliest known expiry, in unix ns without the jump of a hold; 0: none. A sweep
 	// sets it to 0 and finds all index entries that are visible by then; later entries lower it
-	// again.
+	// again. A sweep that fails sets it to the present time.
 	next atomic.Int64
 }
 
@@ -82,8 +82,13 @@ func (s *sweeper) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var next time.Time // when timer fires; zero if it is not set
+	var failed bool    // the last sweep has failed: it is not repeated at once
 	arm := func() {
-		if wait := s.wait(); wait > 0 && (next.IsZero() || time.Until(next) > wait) {
+		wait := s.wait()
+		if failed {
+			wait = min(s.l.opts.SweepEvery, DefaultSweepEvery)
+		}
+		if wait > 0 && (next.IsZero() || time.Until(next) > wait) {
 			next = time.Now().Add(wait)
 			timer.Reset(wait)
 		}
@@ -98,7 +103,8 @@ func (s *sweeper) run(ctx context.Context) {
 		case <-s.wake:
 		case <-timer.C:
 		}
-		if err := s.once(ctx); err != nil && ctx.Err() == nil && s.l.failure.Load() == nil {
+		err := s.once(ctx)
+		if failed = err != nil; failed && ctx.Err() == nil && s.l.failure.Load() == nil {
 			s.l.opts.Logger.Warn("removing expired records failed; it will be tried again", "error", err)
 		}
 		next = time.Time{}
@@ -175,7 +181,7 @@ func (l *Log) Sweep(ctx context.Context) error {
 // sweep is Sweep without freeing disk space. Sweeps do not overlap: the records that another
 // sweep is removing are not in the indexes any more, but in the totals until its commit is
 // published.
-func (l *Log) sweep(ctx context.Context) error {
+func (l *Log) sweep(ctx context.Context) (err error) {
 	began := time.Now()
 	select {
 	case l.sweeping <- struct{}{}:
@@ -183,6 +189,12 @@ func (l *Log) sweep(ctx context.Context) error {
 	case <-ctx.Done():
 		return mainstem.Ended(ctx, "sweep", began, "another sweep")
 	}
+	defer func() {
+		if err != nil {
+			m := l.moment()
+			l.sweeper.expiresAt(m.Due())
+		}
+	}()
 	if m := l.moment(); len(m.Marks) < len(l.clockMarks()) {
 		if err := l.mindClock(ctx); err != nil {
 			return err

@@ -12,19 +12,16 @@ import (
 
 // sweepExpired handles the first entries of the expiry index that are due. It resets next before
 // it reads the index. So an entry that becomes visible after the read sets next again, and an
-// earlier one is in the index: no expiry is lost. After an error the known expiry is put back.
+// earlier one is in the index: no expiry is lost.
 func (l *Log) sweepExpired(ctx context.Context) (int, error) {
-	known := l.sweeper.next.Swap(0)
+	l.sweeper.next.Store(0)
 	m := l.moment()
 	due, next, err := l.dueEntries([]byte{format.TagExpiry}, m.Due())
 	if err != nil {
-		next = known
+		return 0, mapError("sweep", err)
 	}
 	if next != 0 {
 		l.sweeper.expiresAt(next)
-	}
-	if err != nil {
-		return 0, mapError("sweep", err)
 	}
 	return len(due), l.expireAll(ctx, due)
 }
