@@ -1,6 +1,7 @@
 package pebblelog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -23,8 +24,8 @@ const compactPoll = 10 * time.Millisecond
 // free disk space as they have. Commits go on, except during one flush.
 //
 // It fails with Unavailable while a snapshot is open or a backup runs that may need such bytes,
-// and if the disk has no room. Reads that began before the call delay it until they end. Copies
-// of the directory and backups are not changed.
+// if a sorted file cannot be written, and if the disk has no room. Reads that began before the
+// call delay it until they end. Copies of the directory and backups are not changed.
 func (l *Log) Compact(ctx context.Context) error {
 	if err := l.writable("compact"); err != nil {
 		return withoutOutcome(err)
@@ -43,11 +44,19 @@ func (l *Log) Compact(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	if err := l.compactAll(ctx); err != nil {
+	work, end := l.interrupts.begin(ctx)
+	defer end()
+	if err := l.sound("compact"); err != nil {
+		return err
+	}
+	if err := l.compactAll(work); err != nil {
 		if ctx.Err() != nil {
 			return mainstem.Ended(ctx, "compact", begun, "files that are merged")
 		}
-		return mapError("compact", err)
+		if serr := l.sound("compact"); serr != nil {
+			return serr
+		}
+		return mapError("compact", cmp.Or(context.Cause(work), err))
 	}
 	if err := l.copied(0); err != nil {
 		return err // a backup may have begun meanwhile
@@ -195,7 +204,7 @@ func (l *Log) eraseJournal(ctx context.Context) error {
 	if cerr := l.between(ctx, "compact", func() {
 		var n uint64
 		l.hot.Reset()
-		if err = l.db.Flush(); err == nil {
+		if err = l.flush(ctx); err == nil {
 			n, err = l.storedFrame()
 		}
 		if err == nil {

@@ -107,7 +107,7 @@
 //	clock.go          the time, marks of clocks set back; clock_move.go (indexes after that)
 //	sweep.go          expiry, limits, old batch IDs; sweep_expired.go (the expiry index)
 //	reclaim.go        freeing disk space after removals; reclaim_range.go (which files),
-//	                  compact.go (all of it, on request)
+//	                  compact.go (all of it, on request); interrupt.go (how waits for Pebble end)
 //	failure.go        how the log fails, free disk space; errors.go (kinds of errors)
 //	guard.go          the file system below Pebble
 //	dir.go            the directory: identity, lock, creation; private.go (modes of files)

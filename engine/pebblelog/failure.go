@@ -91,8 +91,9 @@ func (l *Log) fail(cause any) error {
 	if e.Hint == "" {
 		e.Hint = "the log is read-only until it is opened again"
 	}
-	l.reclaimer.interrupt(e)
-	if l.failure.CompareAndSwap(nil, e) {
+	first := l.failure.CompareAndSwap(nil, e)
+	l.interrupts.all(e) // after failure is set: see interrupts.begin
+	if first {
 		l.opts.Logger.Error("the log can no longer be written and is read-only until it is opened again", "dir", l.dir.path, "error", err)
 	}
 	return e

@@ -68,17 +68,18 @@ type Log struct {
 
 	betweenTiers func() // nil except in tests: called between the two tiers of a read
 
-	followers wake.Set[string, chan<- struct{}] // by space; after a signal the follower reads again
-	done      chan struct{}                     // closed when Close ends all followers
-	sweeper   *sweeper
-	sweeping  chan struct{} // capacity 1: holds an element during a sweep
-	reclaimer *reclaimer
-	merges    merges
-	backups   atomic.Int32 // backups under way: their hard links keep files that the log has dropped
-	trimmer   *worker      // frees segments of the journal after a flush of a memtable
-	drainer   *worker      // hands groups to Pebble when enough of them are pending
-	metrics   metrics
-	hasIDs    atomic.Bool // there may be batch IDs that expire
+	followers  wake.Set[string, chan<- struct{}] // by space; after a signal the follower reads again
+	done       chan struct{}                     // closed when Close ends all followers
+	sweeper    *sweeper
+	sweeping   chan struct{} // capacity 1: holds an element during a sweep
+	reclaimer  *reclaimer
+	merges     merges
+	interrupts interrupts
+	backups    atomic.Int32 // backups under way: their hard links keep files that the log has dropped
+	trimmer    *worker      // frees segments of the journal after a flush of a memtable
+	drainer    *worker      // hands groups to Pebble when enough of them are pending
+	metrics    metrics
+	hasIDs     atomic.Bool // there may be batch IDs that expire
 
 	// The two states of failure. Both last until the log is opened again. In both, reads continue
 	// as far as possible. broken is set just before failure.
@@ -167,7 +168,7 @@ func newLog(d *directory, opts Options) *Log {
 	l.trimmer, l.drainer = newWorker(l.trimQuietly), newWorker(l.drainQuietly)
 	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger, Changed: l.clockChanged})
 	l.fs = newGuardFS(opts.FS, d.join(dbDir), func(err error) { _ = l.fail(err) })
-	l.fs.stalled = l.reclaimer.interrupt
+	l.fs.stalled = l.interrupts.all
 	return l
 }
 
@@ -295,7 +296,7 @@ func (l *Log) pebbleOptions(fresh bool) *pebble.Options {
 			if errors.Is(err, errEnding) {
 				return
 			}
-			l.reclaimer.interrupt(err) // Pebble retries failed background work before it starts new work
+			l.interrupts.all(err)
 			l.opts.Logger.Error("writing sorted files failed; it will be tried again", "error", err)
 		},
 		// The default of Pebble ends the process.

@@ -43,8 +43,7 @@ type reclaimer struct {
 	done   chan struct{}
 	mu     struct {
 		sync.Mutex
-		removed map[*space]int64        // bytes removed since the last round for the space
-		stop    context.CancelCauseFunc // ends the present round; nil if there is none
+		removed map[*space]int64 // bytes removed since the last round for the space
 	}
 }
 
@@ -89,15 +88,6 @@ func (r *reclaimer) count(s *space, n int64) {
 	r.mu.removed[s] += n
 	r.mu.Unlock()
 	wake.Signal(r.wake)
-}
-
-// interrupt ends the present round, which might otherwise wait without end.
-func (r *reclaimer) interrupt(cause error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.mu.stop != nil {
-		r.mu.stop(cause)
-	}
 }
 
 // now starts a round for all removals and waits for its end.
@@ -152,6 +142,8 @@ func (r *reclaimer) run(ctx context.Context) {
 
 // round reclaims the spaces that are worth it or, with all, every space with removals.
 func (r *reclaimer) round(ctx context.Context, all bool) (err error) {
+	ctx, end := r.l.interrupts.begin(ctx)
+	defer end()
 	if r.l.failure.Load() != nil {
 		return nil // nothing reaches the disk any more
 	}
@@ -159,15 +151,9 @@ func (r *reclaimer) round(ctx context.Context, all bool) (err error) {
 	if len(taken) == 0 {
 		return nil
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	r.mu.Lock()
-	r.mu.stop = stop
-	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.mu.stop = nil
 		if err != nil {
 			for s, n := range taken {
 				r.mu.removed[s] += n
@@ -227,6 +213,14 @@ func (l *Log) flushNow(ctx context.Context) error {
 	if err := l.roomToMerge(l.db.Metrics().MemTable.Size); err != nil {
 		return err
 	}
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	return l.trimJournal()
+}
+
+// flush writes Pebble's memtables to sorted files.
+func (l *Log) flush(ctx context.Context) error {
 	flushed, err := l.db.AsyncFlush()
 	if err != nil {
 		return err
@@ -236,10 +230,7 @@ func (l *Log) flushNow(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := l.sound("flush"); err != nil {
-		return err
-	}
-	return l.trimJournal()
+	return l.sound("flush")
 }
 
 // compactRange compacts the files that have keys of k, a range of r.
