@@ -123,8 +123,8 @@ func TestLostSegment(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if l, err := pebblelog.Open("/log", &pebblelog.Options{FS: killed}); !errors.Is(err, mainstem.ErrCorrupt) {
-			t.Fatalf("without %s: %v, %v", lost, l, err)
+		if _, err := pebblelog.Open("/log", &pebblelog.Options{FS: killed}); !errors.Is(err, mainstem.ErrCorrupt) {
+			t.Fatalf("without %s: %v, want Corrupt", lost, err)
 		}
 	}
 	f, err := killed.Create(lost, vfs.WriteCategoryUnspecified)

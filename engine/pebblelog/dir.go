@@ -109,7 +109,8 @@ func (d *directory) refuseForeign(mustExist bool) error {
 }
 
 // inspect reads the identity file. If there is none, it removes what an interrupted creation has
-// left, and reports a fresh directory.
+// left, and reports a fresh directory. If there is one, it makes sure that this can never happen
+// to the log.
 func (d *directory) inspect() (fresh bool, err error) {
 	p, err := d.readFile(format.IdentityName, format.MaxIdentity+1)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,6 +137,9 @@ func (d *directory) inspect() (fresh bool, err error) {
 	}
 	if !d.old() && !d.exists(journalDir) {
 		return false, d.corrupt(fmt.Errorf("the folder %s is missing: %w", journalDir, format.ErrCorrupt))
+	}
+	if d.exists(creatingName) { // the creation was interrupted behind its last step: see establish
+		return false, d.removeFile(creatingName)
 	}
 	return false, nil
 }
