@@ -97,7 +97,7 @@ type committer struct {
 // exceeded groupBytes, so it may hold one more batch than fits.
 const (
 	groupBatches = 1024
-	groupBytes   = 16 << 20 // of writes, not counting the leader's own batch
+	groupBytes   = 16 << 20 // of writes
 )
 
 // waiter is one batch or internal job on its way through the committer. Its caller sets the first
@@ -115,6 +115,16 @@ type waiter struct {
 	err     error         // if set, nothing of the waiter is published, and err has the outcome
 	lead    bool          // the signal does not mean that the waiter is done, but that its caller is now the leader
 	wake    chan struct{} // capacity 1; at most one signal is under way
+}
+
+// size returns the bytes of the writes of w.
+func (w *waiter) size() (n int) {
+	if w.batch != nil {
+		for i := range w.batch.Writes() {
+			n += w.batch.Writes()[i].Size()
+		}
+	}
+	return n
 }
 
 // waiter returns a waiter without a batch.
@@ -276,16 +286,18 @@ func (l *Log) lead(w *waiter) {
 func (c *committer) take(group []*waiter) []*waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.mu.queue) == 0 {
+		return group
+	}
 	size, n := 0, 0
+	for _, w := range group {
+		size += w.size()
+	}
 	for _, w := range c.mu.queue {
 		if len(group) >= groupBatches || size > groupBytes {
 			break
 		}
-		if w.batch != nil {
-			for i := range w.batch.Writes() {
-				size += w.batch.Writes()[i].Size()
-			}
-		}
+		size += w.size()
 		group = append(group, w)
 		n++
 	}

@@ -16,7 +16,8 @@ import (
 type Options struct {
 	// Durability is the durability of batches that do not ask for one. Default [mainstem.Fsync].
 	Durability mainstem.Durability
-	// Limits bounds the size of a value and of a batch. Defaults: see [mainstem.Limits].
+	// Limits bounds the size of a value and of a batch. Either has at most 256 MiB. Defaults: see
+	// [mainstem.Limits].
 	Limits mainstem.Limits
 	// BatchIDAge is how long batch IDs are remembered (law 6). Default 24h.
 	BatchIDAge time.Duration
@@ -103,8 +104,10 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// maxBatchBytes bounds Limits.MaxBatchBytes: Pebble cannot hold more than 4 GiB in one batch.
-const maxBatchBytes = 1 << 30
+// maxBatchBytes bounds Limits.MaxBatchBytes. A run is one frame, of at most 1 GiB. It holds a batch
+// of the largest size and up to groupBytes of others, and a frame has small values twice: with
+// their records and in the feed.
+const maxBatchBytes = 256 << 20
 
 // Validate returns an error of kind Invalid that names every field out of range.
 func (o *Options) Validate() error {
