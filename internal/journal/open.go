@@ -72,7 +72,7 @@ func (j *Journal) names() ([]string, error) {
 // takeOver makes the recovered frames durable, and removes temporary files.
 func (j *Journal) takeOver(names []string) error {
 	if s := j.newestLocked(); s != nil {
-		if err := syncFile(j.fs, s.path); err != nil {
+		if err := writeAgain(j.fs, s.path, s.marked, s.end.Load()); err != nil {
 			return unreadable(s.path, err)
 		}
 	}
@@ -99,13 +99,26 @@ func (j *Journal) takeOver(names []string) error {
 	return nil
 }
 
-// syncFile makes all writes to the file at path durable, by any process.
-func syncFile(fsys vfs.FS, path string) error {
+// writeAgain makes the bytes of the file at path durable that are between two offsets. A sync is not
+// sufficient: after a sync that has failed, operating systems keep the bytes in their cache, but no
+// longer as bytes that must be written. So it writes them again before.
+func writeAgain(fsys vfs.FS, path string, from, to int64) (err error) {
 	f, err := fsys.OpenReadWrite(path, writeCategory)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.SyncData(), f.Close())
+	defer func() { err = errors.Join(err, f.Close()) }()
+	p := make([]byte, min(to-from, readAhead))
+	for off := from; off < to; off += int64(len(p)) {
+		p = p[:min(int64(len(p)), to-off)]
+		if _, err := f.ReadAt(p, off); err != nil {
+			return err
+		}
+		if err := writeAt(f, p, off); err != nil {
+			return err
+		}
+	}
+	return f.SyncData()
 }
 
 // Close syncs everything that was written and ends the journal. It writes a last frame, without

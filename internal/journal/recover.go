@@ -2,6 +2,8 @@ package journal
 
 import (
 	"fmt"
+
+	"github.com/mainstemdev/mainstem/internal/format"
 )
 
 // Recovery relies on the following, besides the order of steps in beginSegment:
@@ -146,6 +148,7 @@ func (j *Journal) replay(seg, next *segment) error {
 		return err
 	}
 	seg.finish(s.at, s.prev, s.last)
+	seg.marked = max(s.mark, format.JournalHeader)
 	return nil
 }
 

@@ -17,6 +17,7 @@ type scanner struct {
 	prev  uint32 // checksum of the frame before, or of the header
 	last  uint64 // last position of the frame before
 	at    int64  // offset of the next frame
+	mark  int64  // highest mark of the frames before; 0: none
 	exact bool   // a frame is known to be at at: it need not continue the one before, and no more than the frame is read
 
 	buf   []byte // bytes of the file from start on
@@ -42,7 +43,7 @@ func (s *scanner) next() (f format.Frame, effects []byte, ok bool, err error) {
 		return f, nil, false, err
 	}
 	s.at += f.Size()
-	s.prev, s.last = sum, f.Last()
+	s.prev, s.last, s.mark = sum, f.Last(), max(s.mark, int64(f.Stable))
 	return f, p[format.JournalFrame:][:f.Length:f.Length], true, nil
 }
 

@@ -27,6 +27,7 @@ type segment struct {
 	last   atomic.Uint64
 	stable atomic.Int64
 
+	marked  int64 // of a recovered segment: all frames before it say that they were on stable storage
 	touched int64 // this process has written all pages before it completely; Journal.mu
 	full    bool  // nothing more is appended; Journal.mu
 }
