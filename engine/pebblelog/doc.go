@@ -105,7 +105,8 @@
 //	read.go           what all reads share, gets, followers; walk.go, read_stream.go (one key),
 //	                  getmany.go, scan.go, feed.go, ends.go, snapshot.go
 //	clock.go          the time, marks of clocks set back; clock_move.go (indexes after that)
-//	sweep.go          expiry, limits, old batch IDs; sweep_expired.go (the expiry index)
+//	sweep.go          expiry, limits, old batch IDs; sweep_expired.go (the expiry index),
+//	                  sweep_age.go (ages in spaces without a feed)
 //	reclaim.go        freeing disk space after removals; reclaim_range.go (which files),
 //	                  compact.go (all of it, on request); interrupt.go (how waits for Pebble end)
 //	failure.go        how the log fails, free disk space; errors.go (kinds of errors)

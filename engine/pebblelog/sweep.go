@@ -216,8 +216,14 @@ func (l *Log) sweep(ctx context.Context) (err error) {
 		return err
 	}
 	for _, s := range l.spaces.Load().byName {
-		if !limited(s.policy.Load()) {
+		p := s.policy.Load()
+		if !limited(p) {
 			continue
+		}
+		if p.NoFeed && p.MaxAge > 0 {
+			if err := l.sweepAged(ctx, s); err != nil {
+				return err
+			}
 		}
 		for more := true; more; {
 			var err error
@@ -287,14 +293,11 @@ func (t *tx) vanish(ts *stagedSpace, key []byte) error {
 	return nil
 }
 
-// Values by which the callback of eachOldest ends a loop without an error.
-var (
-	errEnough = errors.New("enough")     // end
-	errYoung  = errors.New("not so old") // skip younger records
-)
+// errEnough ends a loop over records without an error.
+var errEnough = errors.New("enough")
 
-// sweepSpace removes up to sweepChunk of the oldest records that exceed the age or the size
-// limit of the space. It reports whether there may be more.
+// sweepSpace removes up to sweepChunk of the first records of eachOldest that exceed the age or the
+// size limit of the space. It reports whether there may be more.
 func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error) {
 	s := l.spaces.Load().byName[name]
 	if s == nil || !l.overLimits(s) {
@@ -307,20 +310,17 @@ func (l *Log) sweepSpace(ctx context.Context, name string) (more bool, err error
 		}
 		n := 0
 		err := t.eachOldest(ts, func(key []byte, b *format.Body) error {
-			old := t.Over(b.Clock, 0, ts.maxAge)
+			old := !ts.policy.NoFeed && t.Over(b.Clock, 0, ts.maxAge) // without a feed see sweepAged
 			big := ts.policy.MaxBytes > 0 && ts.totals.Bytes > ts.policy.MaxBytes
-			if n == sweepChunk {
+			if n == sweepChunk || !old && !big {
 				return errEnough
-			}
-			if !old && !big {
-				return errYoung
 			}
 			n++
 			version := b.Version
 			return t.evict(ts, bytes.Clone(key), version)
 		})
 		more = n == sweepChunk
-		if err == errEnough || err == errYoung {
+		if err == errEnough {
 			err = nil
 		}
 		return err
@@ -335,13 +335,10 @@ func (l *Log) overLimits(s *space) bool {
 	if p.MaxBytes > 0 && t.Bytes > p.MaxBytes {
 		return true
 	}
-	if p.MaxAge == 0 || t.Records == 0 || !l.readers.begin() {
+	if p.NoFeed || p.MaxAge == 0 || t.Records == 0 || !l.readers.begin() {
 		return false
 	}
 	defer l.readers.end()
-	if p.NoFeed {
-		return true
-	}
 	if l.drainSpace(s) != nil {
 		return true
 	}
@@ -438,11 +435,7 @@ func (t *tx) eachByKey(ts *stagedSpace, f func(key []byte, b *format.Body) error
 				return err
 			}
 			t.rebase(b)
-			err = f(key, b)
-			if err == errYoung {
-				return nil // in this order older records may follow
-			}
-			return err
+			return f(key, b)
 		})
 		if cerr := it.Close(); err == nil {
 			err = cerr
