@@ -204,7 +204,8 @@ func (l *Log) roomToMerge(n uint64) error {
 		return nil
 	}
 	if free := l.free(); free-l.removalFloor() < int64(min(n, math.MaxInt64)) {
-		return fmt.Errorf("the disk has %d bytes free, of which %d are not used: too few to write %d bytes", free, l.removalFloor(), n)
+		return mainstem.Errorf(mainstem.KindUnavailable, "merge sorted files", "the disk has %d bytes free, of which %d are not used: too few to write %d bytes", free, l.removalFloor(), n).
+			WithHint("free disk space")
 	}
 	return nil
 }

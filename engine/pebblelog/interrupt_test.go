@@ -57,3 +57,17 @@ func TestCompactOnAFailingDisk(t *testing.T) {
 		})
 	}
 }
+
+// TestCompactOnAFullDisk compacts where there is no room to merge files.
+func TestCompactOnAFullDisk(t *testing.T) {
+	disk := &fullDisk{FS: vfs.NewMem()}
+	l, err := Open("/log", &Options{FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	disk.full.Store(true)
+	if err := l.Compact(t.Context()); mainstem.KindOf(err) != mainstem.KindUnavailable {
+		t.Errorf("%v, want Unavailable", err)
+	}
+}
