@@ -18,9 +18,9 @@ import (
 // compactPoll is the interval at which Compact checks what Pebble has done in the background.
 const compactPoll = 10 * time.Millisecond
 
-// Compact returns when no file of the log has any bytes of what was removed, overwritten or
-// rewritten before the call: not the sorted files, not the journal, and not files kept for
-// reuse. It compacts all sorted files, which takes time in proportion to the log, and as much
+// Compact returns when no file of the log has any bytes of values and headers that were removed,
+// overwritten or rewritten before the call: not the sorted files, not the journal, and not files
+// kept for reuse. Keys may stay, in version markers and in Pebble's manifest. It compacts all sorted files, which takes time in proportion to the log, and as much
 // free disk space as they have. Commits go on, except during one flush.
 //
 // It fails with Unavailable while a snapshot is open or a backup runs that may need such bytes,
