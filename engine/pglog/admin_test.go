@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -235,6 +236,45 @@ func TestPagesOfUnequalRecords(t *testing.T) {
 	} {
 		if n, size := seq(); n != small+large || size != large<<20 {
 			t.Errorf("%s: %d records and %d bytes, want %d and %d", what, n, size, small+large, large<<20)
+		}
+	}
+}
+
+// The largest value there may be is more than a page alone. After a small record it is still
+// read by every kind of read, of the log and of a snapshot.
+func TestLargestValueAfterASmallRecord(t *testing.T) {
+	log, _ := openNew(t, nil)
+	large := bytes.Repeat([]byte("v"), mainstem.DefaultMaxValue)
+	headers := mainstem.Headers{{Name: "h", Value: []byte("v")}}
+	for _, value := range [][]byte{[]byte("v"), large} {
+		b := mainstem.NewBatch()
+		b.Ensure("s", mainstem.Policy{})
+		b.Add(mainstem.Write{Space: "s", Key: []byte("k"), Value: value, Headers: headers})
+		b.Add(mainstem.Write{Space: "s", Key: fmt.Append(nil, "of ", len(value)), Value: value, Headers: headers})
+		commit(t, log, b)
+	}
+	snapshot, err := log.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snapshot.Close()
+	for on, reader := range map[string]mainstem.Reader{"log": log, "snapshot": snapshot} {
+		for what, seq := range map[string]iter.Seq2[mainstem.Record, error]{
+			"read":     reader.Read(t.Context(), "s", []byte("k"), mainstem.Versions{}),
+			"feed":     reader.Feed(t.Context(), mainstem.Filter{KeyPrefix: []byte("k")}),
+			"scan":     reader.Scan(t.Context(), "s", mainstem.Range{Start: []byte("o")}),
+			"get many": reader.GetMany(t.Context(), "s", [][]byte{[]byte("of 1"), fmt.Append(nil, "of ", len(large))}),
+		} {
+			n, size := 0, 0
+			for r, err := range seq {
+				if err != nil {
+					t.Fatalf("%s of the %s, after %d records: %v", what, on, n, err)
+				}
+				n, size = n+1, size+len(r.Value)
+			}
+			if n != 2 || size != len(large)+1 {
+				t.Errorf("%s of the %s: %d records and %d bytes, want 2 and %d", what, on, n, size, len(large)+1)
+			}
 		}
 	}
 }

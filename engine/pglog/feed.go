@@ -159,7 +159,7 @@ func (r *feeder) fetch(ctx context.Context, s part) error {
 	}
 	limit, exact := r.l.pace.rows(paced, limit, r.exact || r.on.exact())
 	text, args := r.statement(s, end, limit, exact)
-	if err := r.on.query(ctx, "feed", r.page.fill, text, args...); err != nil {
+	if err := r.on.query(ctx, "feed", r.page.fill(exact), text, args...); err != nil {
 		if err == errOverrun {
 			r.exact = true
 			r.page.reset() // after has not moved: what came of the page comes again

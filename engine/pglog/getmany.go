@@ -86,7 +86,7 @@ func (m *many) lend(yield func(mainstem.Record, error) bool, more bool) bool {
 func (m *many) fetch(ctx context.Context) (more bool, err error) {
 	limit, exact := m.l.pace.rows(m.page.space, len(m.keys), m.exact || m.on.exact())
 	text, args := m.statement(limit, exact)
-	err = m.on.query(ctx, "get many", m.page.fill, text, args...)
+	err = m.on.query(ctx, "get many", m.page.fill(exact), text, args...)
 	if err == errOverrun {
 		m.exact = true
 		return m.fetch(ctx)

@@ -102,21 +102,24 @@ func (p *page) reset() {
 	p.found, p.extra, p.bytes = false, 0, 0
 }
 
-// errOverrun is the end of a page with far more bytes than expected.
+// errOverrun is the end of a page that is not exact and has far more bytes than expected.
 var errOverrun = errors.New("the page is too large")
 
-// fill reads all rows.
-func (p *page) fill(rows pgx.Rows) error {
-	p.reset()
-	for rows.Next() {
-		if err := p.add(rows.RawValues()); err != nil {
-			return err
+// fill returns a function that reads all rows. An exact page never overruns: it ends with
+// the record with which it has pageBytes, however large that record is.
+func (p *page) fill(exact bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		p.reset()
+		for rows.Next() {
+			if err := p.add(rows.RawValues()); err != nil {
+				return err
+			}
+			if !exact && p.bytes > overrunBytes && len(p.records) > 1 {
+				return errOverrun
+			}
 		}
-		if p.bytes > overrunBytes && len(p.records) > 1 {
-			return errOverrun
-		}
+		return rows.Err()
 	}
-	return rows.Err()
 }
 
 // keep copies b into the arena. Records of earlier calls keep what they have when the

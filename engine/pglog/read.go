@@ -29,7 +29,7 @@ func (v view) Get(ctx context.Context, space string, key []byte) (mainstem.Recor
 	}
 	n := split(key)
 	p := page{space: space, key: bytes.Clone(key)}
-	err := v.on.query(ctx, "get", p.fill, v.l.sql.get, storable(space), n.first, n.mark, v.on.moment())
+	err := v.on.query(ctx, "get", p.fill(true), v.l.sql.get, storable(space), n.first, n.mark, v.on.moment())
 	if err != nil {
 		return mainstem.Record{}, err
 	}
@@ -156,7 +156,7 @@ func (r *keyReader) fetch(ctx context.Context) (limit int, err error) {
 	}
 	limit, exact := r.l.pace.rows(r.page.space, limit, r.exact)
 	text, args := r.statement(limit, exact)
-	if err := r.on.query(ctx, "read", r.page.fill, text, args...); err != nil {
+	if err := r.on.query(ctx, "read", r.page.fill(exact), text, args...); err != nil {
 		return 0, err
 	}
 	if !r.page.found {

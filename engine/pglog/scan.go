@@ -117,7 +117,7 @@ func (s *scanner) fetch(ctx context.Context, limit int) (more bool, err error) {
 	from := " FROM (" + q.text.String() + ") k JOIN {schema}.record r ON r.key = k.id AND r.version = k.version"
 	text := "SELECT NULL::bigint, p.* FROM {schema}.space s LEFT JOIN LATERAL (" +
 		paged(cols+", "+keyColumns, size, from, by("i."), q.arg(limit), exact) + ") p ON true WHERE s.name = " + q.arg(storable(s.page.space))
-	err = s.on.query(ctx, "scan", s.page.fill, s.l.dialect.sql(text), q.args...)
+	err = s.on.query(ctx, "scan", s.page.fill(exact), s.l.dialect.sql(text), q.args...)
 	if err == errOverrun {
 		s.exact = true
 		return s.fetch(ctx, limit)
