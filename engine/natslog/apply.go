@@ -21,6 +21,12 @@ func (s *state) apply(f *frame, u *unit) (touched []*space) {
 	s.newest = u.retain()
 	for i := range f.facts {
 		ft := &f.facts[i]
+		if i > 0 && ft.continues(&f.facts[i-1]) {
+			whole := f.facts[i-1].receipt
+			whole.versions = append(whole.versions, ft.receipt.versions...)
+			ft.receipt = whole
+			continue
+		}
 		if sp := s.applyFact(ft, f, u); sp != nil && (len(touched) == 0 || touched[len(touched)-1] != sp) {
 			touched = append(touched, sp)
 		}

@@ -225,14 +225,7 @@ func (l *Log) commitGroup(group []*request) {
 		var err error
 		switch {
 		case len(f.facts) > 0:
-			parts := f.encode(min(l.limit, partBytes), before)
-			if len(parts) > l.opts.MaxMessages && len(group) > 1 {
-				for i := range group {
-					l.commitGroup(group[i : i+1])
-				}
-				return
-			}
-			err = l.place(group, f, parts, last, deadline)
+			err = l.place(group, f, f.encode(min(l.limit, partBytes), before), last, deadline)
 		case slices.ContainsFunc(group, func(r *request) bool { return !r.sure }):
 			err = l.confirm(group, last, deadline)
 		}
@@ -243,6 +236,12 @@ func (l *Log) commitGroup(group []*request) {
 			return
 		}
 		if group = slices.DeleteFunc(group, func(r *request) bool { return r.finished }); len(group) == 0 {
+			return
+		}
+		if len(group) > 1 && isRefused(err) {
+			for i := range group {
+				l.commitGroup(group[i : i+1])
+			}
 			return
 		}
 		if !errors.Is(err, errAgain) {
@@ -262,6 +261,13 @@ func (l *Log) commitGroup(group []*request) {
 			l.pause(rand.N(min(time.Duration(attempt)*time.Millisecond, 50*time.Millisecond)))
 		}
 	}
+}
+
+// isRefused reports whether err says that a frame was not written for what it is, such as its
+// size: each of its requests may be fine alone.
+func isRefused(err error) bool {
+	var e *mainstem.Error
+	return errors.As(err, &e) && e.Kind == mainstem.KindInvalid && e.Outcome == mainstem.NotWritten
 }
 
 // fail ends a request whose group failed with err. What failed by itself, whatever

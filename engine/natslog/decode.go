@@ -33,8 +33,8 @@ func decodeHeader(value string) (piece, error) {
 func decodePart(meta []byte) (piece, error) {
 	d := decoder{p: meta}
 	version := d.byte()
-	if version < frameVersion || version > framePassed {
-		return piece{}, fmt.Errorf("%w: it has version %d, this engine knows %d to %d", errFrame, version, frameVersion, framePassed)
+	if version < frameVersion || version > frameSplit {
+		return piece{}, fmt.Errorf("%w: it has version %d, this engine knows %d to %d", errFrame, version, frameVersion, frameSplit)
 	}
 	var p piece
 	p.part, p.parts = d.uint32(), d.uint32()
@@ -146,10 +146,13 @@ func (d *decoder) earlier(time int64) int64 {
 	return time - int64(lag)
 }
 
-// later reads by how much a moment is later than clock, and returns it.
+// later reads by how much a moment is later than clock, and returns it, 0 if there is none.
 func (d *decoder) later(clock int64) int64 {
 	lead := d.uvarint()
-	if lead == 0 || lead > math.MaxInt64 || clock > math.MaxInt64-int64(lead) {
+	if lead == 0 {
+		return 0
+	}
+	if lead > math.MaxInt64 || clock > math.MaxInt64-int64(lead) {
 		d.bad = true
 		return 0
 	}

@@ -78,8 +78,8 @@
 // the whole stream.
 //
 // A record with its key and headers must fit into one message of the server (max_payload,
-// 1 MiB by default); a batch into [Options.MaxMessages] messages of at most 1 MiB, or of
-// one record. What does not fit is Invalid and names the limit. Reading one record reads
+// 1 MiB by default); a batch into [Options.MaxMessages] messages of at most 1 MiB and about
+// 47 KiB of facts, or of one record. What does not fit is Invalid and names the limit. Reading one record reads
 // its message.
 //
 // The stream belongs to the log: a message that another program publishes to its subject

@@ -9,11 +9,12 @@ import (
 	"github.com/mainstemdev/mainstem/internal/format"
 )
 
-// A message of the stream is one part of a frame; nearly every frame has one part.
+// A message of the stream is one part of a frame; nearly every frame has one part. A part
+// ends before a fact with which its headers would pass what a server takes, maxHeaders.
 // The header "Mainstem" holds what every process must know, in base64:
 //
 //	+--------+---------+---------+-------+---------+---------+------------+----------
-//	| 1 to 3 | part    | parts   | nonce | time    | head    | next space | facts ...
+//	| 1 to 4 | part    | parts   | nonce | time    | head    | next space | facts ...
 //	| fixed  | uvarint | uvarint | 8 LE  | 8 LE ns | uvarint | uvarint    |
 //	+--------+---------+---------+-------+---------+---------+------------+----------
 //
@@ -41,10 +42,16 @@ import (
 // Version 3 is version 2 for frames that were written after the clock had passed an earlier
 // reading and was set back again, with no frame in between: by how much that reading is
 // later than the clock is a uvarint after the lag. Programs from before it cannot read them.
+//
+// Version 4 is version 3, with 0 if there was no such reading, for frames with a receipt that
+// has more versions than one fact holds: facts of kind 7 with the same ID follow each other,
+// each with some of the versions, in their order. They may lie in several parts. Programs from
+// before it refuse them.
 const (
 	frameVersion = 1
 	frameClocked = 2
 	framePassed  = 3
+	frameSplit   = 4
 )
 
 // header is the name of the message header that holds the facts.
@@ -88,6 +95,11 @@ type fact struct {
 	receipt *receipt
 }
 
+// continues reports whether ft has further versions of the receipt in prev, the fact before it.
+func (ft *fact) continues(prev *fact) bool {
+	return ft.receipt != nil && prev.receipt != nil && ft.receipt.id == prev.receipt.id
+}
+
 // frame is the content of one publish.
 type frame struct {
 	nonce  uint64
@@ -114,6 +126,15 @@ const envelope = 512
 // factRoom bounds the bytes of a fact beside its key.
 const factRoom = 128
 
+// maxHeaders bounds the bytes of the headers of a message: no server takes more.
+const maxHeaders = 1<<16 - 1
+
+// fits reports whether a message may have that many bytes of facts and of bodies.
+func fits(facts, bodies, limit int) bool {
+	headers := encodedLen(facts+factRoom) + envelope
+	return headers <= maxHeaders && headers+bodies <= limit
+}
+
 // encode makes the messages of f, none of which is larger than limit. It sets the
 // parts of the facts and the offsets of their records.
 func (f *frame) encode(limit int, before uint64) []part {
@@ -125,7 +146,7 @@ func (f *frame) encode(limit int, before uint64) []part {
 		ft := &f.facts[i]
 		n, m := len(cur.facts), len(cur.payload)
 		cur.append(ft, prev)
-		if n+m > 0 && encodedLen(len(cur.facts)+factRoom)+len(cur.payload)+envelope > limit {
+		if n+m > 0 && !fits(len(cur.facts), len(cur.payload), limit) {
 			cur.facts, cur.payload = cur.facts[:n], cur.payload[:m]
 			cur = &building{version: version, base: before, clock: f.clock}
 			all = append(all, cur)
@@ -151,7 +172,11 @@ func (f *frame) encode(limit int, before uint64) []part {
 			meta = binary.AppendUvarint(meta, uint64(f.time-f.clock))
 		}
 		if version >= framePassed {
-			meta = binary.AppendUvarint(meta, uint64(f.passed-f.clock))
+			lead := uint64(0)
+			if f.passed != 0 {
+				lead = uint64(f.passed - f.clock)
+			}
+			meta = binary.AppendUvarint(meta, lead)
 		}
 		meta = binary.AppendUvarint(meta, b.base)
 		parts[i] = part{meta: append(meta, b.facts...), payload: b.payload}
@@ -161,6 +186,11 @@ func (f *frame) encode(limit int, before uint64) []part {
 
 // version returns the oldest version that can say what is in f.
 func (f *frame) version() byte {
+	for i := 1; i < len(f.facts); i++ {
+		if f.facts[i].continues(&f.facts[i-1]) {
+			return frameSplit
+		}
+	}
 	if f.passed != 0 {
 		return framePassed
 	}

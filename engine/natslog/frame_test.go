@@ -2,10 +2,12 @@ package natslog
 
 import (
 	"encoding/hex"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/format"
+	"github.com/mainstemdev/mainstem/internal/wallclock"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden file anew")
@@ -52,6 +55,13 @@ func clocked() *frame {
 func repassed() *frame {
 	f := clocked()
 	f.passed = 9000
+	return f
+}
+
+// split is a frame with a receipt in two facts.
+func split() *frame {
+	f := example()
+	f.facts = append(f.facts, fact{kind: factReceipt, receipt: &receipt{id: "\xff", first: 101, last: 102, time: 5000, versions: []mainstem.Version{9}}})
 	return f
 }
 
@@ -97,21 +107,48 @@ func decoded(t interface {
 }
 
 func TestFrameComesBack(t *testing.T) {
-	for n, limit := range []int{1 << 20, envelope + 300, 1, 1 << 20, envelope + 300, 1, 1 << 20, envelope + 300, 1} {
-		f := []func() *frame{example, clocked, repassed}[n/3]()
-		parts := f.encode(limit, 100)
-		if got, want := decoded(t, parts), plain(f); !reflect.DeepEqual(got, want) {
-			t.Errorf("in messages of %d bytes:\n got %+v\nwant %+v", limit, got, want)
+	for _, example := range []func() *frame{example, clocked, repassed, split} {
+		for _, limit := range []int{1 << 20, envelope + 300, 1} {
+			f := example()
+			parts := f.encode(limit, 100)
+			if got, want := decoded(t, parts), plain(f); !reflect.DeepEqual(got, want) {
+				t.Errorf("in messages of %d bytes:\n got %+v\nwant %+v", limit, got, want)
+			}
+			if limit == 1 && len(parts) != len(f.facts) {
+				t.Errorf("%d parts, want one for each of %d facts", len(parts), len(f.facts))
+			}
 		}
-		if limit == 1 && len(parts) != len(f.facts) {
-			t.Errorf("%d parts, want one for each of %d facts", len(parts), len(f.facts))
+	}
+}
+
+// TestLargestReceipt has the largest versions there are in a receipt of the most writes. Its
+// facts fit into messages, and the state puts them together.
+func TestLargestReceipt(t *testing.T) {
+	want := &receipt{id: strings.Repeat("i", mainstem.MaxBatchID), first: 1, last: maxVersion, time: 5000, versions: make([]mainstem.Version, mainstem.DefaultMaxBatchWrites)}
+	for i := range want.versions {
+		want.versions[i] = mainstem.Version(maxVersion - i)
+	}
+	s := newState()
+	tx := newTx(&s, wallclock.Moment{}, 1<<20)
+	tx.acknowledge(want)
+	f := &frame{time: 5000, clock: 5000, facts: tx.facts}
+	parts := f.encode(1<<20, 0)
+	for i, p := range parts {
+		if n := encodedLen(len(p.meta)) + envelope; n > maxHeaders {
+			t.Errorf("the headers of part %d of %d take %d bytes", i, len(parts), n)
+		}
+	}
+	for range 2 { // the second time it is stated again
+		s.apply(decoded(t, parts), &unit{seq: s.seq + 1, parts: uint32(len(parts))})
+		if got := s.receipts[want.id]; !slices.Equal(got.versions, want.versions) || got.last != want.last {
+			t.Fatalf("the receipt has %d versions, want the %d of the batch", len(got.versions), len(want.versions))
 		}
 	}
 }
 
 // What is written today must always be readable.
 func TestFrameGolden(t *testing.T) {
-	for file, example := range map[string]func() *frame{"frame1.hex": example, "frame2.hex": clocked, "frame3.hex": repassed} {
+	for file, example := range map[string]func() *frame{"frame1.hex": example, "frame2.hex": clocked, "frame3.hex": repassed, "frame4.hex": split} {
 		t.Run(file, func(t *testing.T) { checkGolden(t, file, example) })
 	}
 }
@@ -139,6 +176,15 @@ func checkGolden(t *testing.T, file string, example func() *frame) {
 	p, err := decodePart(meta)
 	if err != nil || !reflect.DeepEqual(&p.frame, plain(mustEncode(example()))) {
 		t.Fatalf("the golden frame reads as %+v, %v", p.frame, err)
+	}
+}
+
+// A frame of a version that is not known is refused as that, whatever is in it.
+func TestFrameOfALaterVersion(t *testing.T) {
+	meta := example().encode(1<<20, 100)[0].meta
+	meta[0] = frameSplit + 1
+	if _, err := decodePart(meta); !errors.Is(err, errFrame) || !strings.Contains(err.Error(), "version 5, this engine knows 1 to 4") {
+		t.Errorf("a frame of version 5: %v", err)
 	}
 }
 
@@ -197,7 +243,7 @@ func TestFramesComeBack(t *testing.T) {
 // Whatever a header holds, decoding it returns facts or an error.
 func FuzzDecodePart(f *testing.F) {
 	for _, limit := range []int{1 << 20, 1} {
-		for _, example := range []func() *frame{example, clocked, repassed} {
+		for _, example := range []func() *frame{example, clocked, repassed, split} {
 			for _, p := range example().encode(limit, 100) {
 				f.Add(p.meta)
 			}

@@ -125,7 +125,7 @@ func (t *tx) restate(u *unit, records []*record, bodies [][]byte) {
 	}
 	for _, r := range u.receipts {
 		if r.unit == u && t.s.receipts[r.id] == r {
-			t.facts = append(t.facts, fact{kind: factReceipt, receipt: r})
+			t.acknowledge(r)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math/bits"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -134,9 +135,28 @@ func (t *tx) commit(b *mainstem.Batch) (mainstem.Receipt, error) {
 			t.receipts = map[string]*receipt{}
 		}
 		t.receipts[b.ID] = r
-		t.facts = append(t.facts, fact{kind: factReceipt, receipt: r})
+		t.acknowledge(r)
 	}
 	return r.receipt(), nil
+}
+
+// receiptBytes bounds the versions in one fact, so that its message is not too large.
+const receiptBytes = 40 << 10
+
+// acknowledge adds the facts of r: one, unless its versions take more than receiptBytes.
+func (t *tx) acknowledge(r *receipt) {
+	for rest := r.versions; ; {
+		n := 0
+		for size := 0; n < len(rest) && size < receiptBytes; n++ {
+			size += (bits.Len64(uint64(rest[n])|1) + 6) / 7 // as a uvarint
+		}
+		part := *r
+		part.versions, rest = rest[:n:n], rest[n:]
+		t.facts = append(t.facts, fact{kind: factReceipt, receipt: &part})
+		if len(rest) == 0 {
+			return
+		}
+	}
 }
 
 // known returns the receipt of the batch that was committed with an ID, or nil.
