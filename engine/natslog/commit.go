@@ -333,6 +333,7 @@ func (l *Log) evaluate(group []*request) (f *frame, last, before uint64) {
 	if given := group[0].time; given != 0 {
 		now.Now = min(max(given, l.st.clock.latest), now.Now)
 	}
+	l.claim = claim{seq: l.st.seq + 1}
 	t := newTx(&l.st, now, l.limit)
 	for _, r := range group {
 		if r.ctx.Err() != nil {
@@ -383,14 +384,17 @@ func (l *Log) place(group []*request, f *frame, parts []part, last uint64, deadl
 			outcome = mainstem.Unknown
 		}
 		if outcome == mainstem.Unknown {
-			done, ours := l.resolve(f.nonce, last)
-			if !done && v == passed {
-				done, ours = l.inspect(f, parts, last)
+			fate := l.resolve(f.nonce)
+			if fate == undecided && v == passed {
+				fate = l.inspect(f, parts, last)
 			}
-			if done && ours {
+			switch fate {
+			case ours:
 				return nil
-			} else if done {
+			case others:
 				return errAgain
+			case lost:
+				return unknown(mainstem.Errorf(mainstem.KindUnavailable, "commit", "no answer came, and message %d, which may be this commit, was deleted before it was seen", last+1))
 			}
 		}
 		if !abandoned(group) {
@@ -399,7 +403,7 @@ func (l *Log) place(group []*request, f *frame, parts []part, last uint64, deadl
 		if !time.Now().Before(deadline) || abandoned(group) || !l.pause(retryPause) {
 			e := mapError("commit", err)
 			if outcome == mainstem.Unknown {
-				e.Hint = "commit it again with a batch ID: it is written once at most"
+				return unknown(e)
 			}
 			return withOutcome(e, outcome)
 		}
@@ -413,37 +417,65 @@ const (
 	lateAnswer = 100 * time.Millisecond // for an answer after its caller's context has ended
 )
 
-// resolve finds out what became of a frame whose publish was not answered: the place
-// after last shows it as soon as anybody has taken it.
-func (l *Log) resolve(nonce, last uint64) (done, ours bool) {
+// unknown is the error e of a commit whose outcome is not known.
+func unknown(e *mainstem.Error) error {
+	e.Hint = "commit it again with a batch ID: it is written once at most"
+	return withOutcome(e, mainstem.Unknown)
+}
+
+// fate is what became of a frame whose publish was not answered.
+type fate int
+
+const (
+	undecided fate = iota // its place is free, or the message there has not been seen
+	ours                  // it was written
+	others                // another frame has its place: it was not and will not be written
+	lost                  // what had its place left the stream unseen: nobody can tell any more
+)
+
+// resolve finds out what became of a frame: its place shows it as soon as anybody has taken it.
+func (l *Log) resolve(nonce uint64) fate {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if l.st.seq <= last || l.pending != nil && l.pending.seq == last+1 {
-		return false, false
+	switch {
+	case l.claim.missed:
+		return lost
+	case l.claimOpenLocked():
+		return undecided
+	case l.claim.nonce == nonce:
+		return ours
 	}
-	u := l.st.units[last+1]
-	return true, u != nil && u.nonce == nonce
+	return others
+}
+
+// claimOpenLocked reports whether it is not yet known which frame, if any, begins at the place
+// that is claimed.
+func (l *Log) claimOpenLocked() bool {
+	return l.st.seq < l.claim.seq || l.pending != nil && l.pending.seq == l.claim.seq
 }
 
 // inspect finds out the same when the server says that the place is taken and the tail
 // has not yet seen by which frame: it asks the leader for the messages there. A frame is
 // there only if all of its messages are. One that the leader does not show, because it
 // is on its way or deleted already, says nothing: the tail has to show it.
-func (l *Log) inspect(f *frame, parts []part, last uint64) (done, ours bool) {
+func (l *Log) inspect(f *frame, parts []part, last uint64) fate {
 	for i := range parts {
 		if i > 0 && i < len(parts)-1 {
 			continue // the stream takes messages in order
 		}
 		p, err := l.pieceAt(last + 1 + uint64(i))
 		if err != nil {
-			return false, false
+			return undecided
 		}
 		if p.nonce != f.nonce || int(p.part) != i {
-			return i == 0, false
+			if i == 0 {
+				return others
+			}
+			return undecided
 		}
 	}
 	l.applyWritten(f, parts, last)
-	return true, true
+	return ours
 }
 
 // pieceAt asks the leader once for the facts of a message.
@@ -481,6 +513,9 @@ func (l *Log) applyWritten(f *frame, parts []part, last uint64) {
 
 // applyLocked makes the facts of f true and wakes who waits for them.
 func (l *Log) applyLocked(f *frame, u *unit) {
+	if u.seq == l.claim.seq {
+		l.claim.nonce = u.nonce
+	}
 	before := l.st.clock.setBacks
 	for _, sp := range l.st.apply(f, u) {
 		l.followers.Wake(sp.name, wake.Signal)

@@ -43,7 +43,8 @@
 //   - Law 5. When no answer comes, the engine asks again until [Options.Timeout]: the place
 //     of a frame can be taken only once, so what happened to it can be found out: the tail
 //     shows it, and the leader when it says that the place is taken. Only if the servers
-//     stay silent for that long the outcome is unknown.
+//     stay silent for that long, or the message there is deleted before this process sees
+//     it (which takes [Options.Grace] at least), the outcome is unknown.
 //   - Law 6. Batch IDs are remembered for [Options.BatchIDAge]. Their receipts are in the
 //     same message as what the batch wrote.
 //

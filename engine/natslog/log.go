@@ -47,6 +47,7 @@ type Log struct {
 	setBacks uint64             // of the clock, in what the stream held at open; under mu
 	pending  *pending           // the newest frame, as long as it is incomplete; under mu
 	torn     []uint64           // messages of frames that were never completed; under mu
+	claim    claim              // under mu
 	waiters  []waiter           // for sequences; under mu
 	wrote    time.Time          // when this process has last written; under mu
 	session  context.Context    // ends when the connection has been lost and is back; under mu
@@ -55,6 +56,14 @@ type Log struct {
 	damage   error              // what makes the log unusable; under mu
 	hurry    chan struct{}      // capacity 1: somebody waits for what others wrote
 	sweeping sync.Mutex
+}
+
+// claim is the place in the stream that the committer wants for its frame, and what the state
+// has seen of it.
+type claim struct {
+	seq    uint64 // where the frame is to begin
+	nonce  uint64 // of the frame that has come to begin there; 0: none
+	missed bool   // messages that were there had left the stream before they were seen
 }
 
 // stall is what [Log.stalled] knows.

@@ -152,6 +152,41 @@ func TestShortLossIsResolved(t *testing.T) {
 	}
 }
 
+// If the answer to a commit is lost and its message is deleted before the log sees the stream
+// again, nobody can tell whether it was written: it is not written a second time.
+func TestLostAnswerOfADeletedMessage(t *testing.T) {
+	t.Parallel()
+	l := openTidy(t)
+	if err := l.CreateSpace(t.Context(), "s", mainstem.Policy{History: 1}); err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, l.url)
+	o := direct(natslog.Options{Stream: "S", Timeout: testkit.Patience, SweepEvery: -1})
+	o.Connect = append(o.Connect, nats.PingInterval(time.Second)) // the commit is sent before it is noticed that answers are lost
+	log := open(t, p.url(), o)
+	mustCommit(t, log, one("", "1"))
+	p.dropAnswers.Store(true)
+	done := make(chan error, 1)
+	go func() {
+		_, err := log.Commit(t.Context(), one("", "2"))
+		done <- err
+	}()
+	testkit.Eventually(t, "the commit has arrived", func() bool { return values(t, l) == "2" })
+	mustCommit(t, l, one("", "3"))
+	l.messages()
+	if _, err := l.stream.GetMsg(t.Context(), 3); err == nil {
+		t.Fatal("the message of the commit is still there")
+	}
+	p.heal()
+	if err := <-done; !errors.Is(err, mainstem.ErrUnknownOutcome) || !errors.Is(err, mainstem.ErrUnavailable) {
+		t.Errorf("the commit: %v, want Unavailable with an unknown outcome", err)
+	}
+	mustCommit(t, log, one("", "4"))
+	if r, err := l.Get(t.Context(), "s", []byte("k")); err != nil || string(r.Value) != "4" || r.Version != 4 {
+		t.Errorf("the key has version %d with the value %q, want 4 of both: %v", r.Version, r.Value, err)
+	}
+}
+
 // A commit whose answer was lost finds its frame in the stream, also while the tail is
 // behind, as it is where the machine has no time for it.
 func TestLostAnswerIsResolvedWithoutTheTail(t *testing.T) {
