@@ -169,3 +169,32 @@ func TestDeadlineOfOneCommitOfSeveral(t *testing.T) {
 		t.Errorf("the log has %s", got)
 	}
 }
+
+// Two commits with one ID in one frame, of which nobody knows whether it was written: the
+// second is no duplicate of something that is there.
+func TestSecondCommitOfAnIDInAFrameThatFails(t *testing.T) {
+	p, log := silent(t, natslog.Options{Timeout: time.Hour, Silence: time.Hour, SweepEvery: -1})
+	p.cut()
+	done := make(chan error, 3)
+	commit := func(ctx context.Context, id string) {
+		_, err := log.Commit(ctx, one(id, id))
+		done <- err
+	}
+	first, leaveFirst := context.WithCancel(t.Context())
+	defer leaveFirst()
+	go commit(first, "first")
+	testkit.Eventually(t, "the first commit is on its way", log.Asking)
+	both, leaveBoth := context.WithCancel(t.Context())
+	defer leaveBoth()
+	go commit(both, "id")
+	go commit(both, "id")
+	testkit.Eventually(t, "both commits wait", func() bool { return log.Waiting() == 2 })
+	leaveFirst()
+	testkit.Eventually(t, "both commits are on their way", func() bool { return log.Waiting() == 0 && log.Asking() })
+	leaveBoth()
+	for range 3 {
+		if err := <-done; !errors.Is(err, mainstem.ErrUnknownOutcome) {
+			t.Errorf("a commit without an answer: %v, want an unknown outcome", err)
+		}
+	}
+}

@@ -36,8 +36,8 @@ type request struct {
 	// run evaluates the request. It may be called again, on a later state. sure means
 	// that its answer does not depend on what other processes may have written just now.
 	run  func(t *tx) (sure bool, err error)
-	sure bool
-	err  error
+	sure bool  // run said so, and it added nothing to the frame: err holds whatever becomes of that
+	err  error // of run, then of the request
 	done chan struct{}
 	// finished says that done is closed. The committer owns it.
 	finished bool
@@ -134,7 +134,7 @@ func (l *Log) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, 
 	var receipt mainstem.Receipt
 	r := &request{ctx: ctx, op: "commit", done: make(chan struct{}), run: func(t *tx) (sure bool, err error) {
 		receipt, err = t.commit(b)
-		return receipt.Duplicate || err != nil && mainstem.KindOf(err) == mainstem.KindInvalid, err
+		return t.s.receipts[b.ID] != nil || err != nil && mainstem.KindOf(err) == mainstem.KindInvalid, err
 	}}
 	for i := range b.Writes() {
 		r.size += b.Writes()[i].Size()
@@ -270,8 +270,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &e) && e.Kind == mainstem.KindInvalid && e.Outcome == mainstem.NotWritten
 }
 
-// fail ends a request whose group failed with err. What failed by itself, whatever
-// the log holds, keeps its own error.
+// fail ends a request whose group failed with err. One whose answer depends neither on what
+// the log holds nor on the frame keeps its own.
 func (l *Log) fail(r *request, err error) {
 	if r.finished {
 		return
@@ -341,10 +341,12 @@ func (l *Log) evaluate(group []*request) (f *frame, last, before uint64) {
 			continue
 		}
 		t.begin()
+		before := len(t.facts)
 		if r.sure, r.err = r.run(t); r.err != nil {
 			r.err = notWritten(r.err)
 			t.rollback()
 		}
+		r.sure = r.sure && len(t.facts) == before
 	}
 	f = &frame{nonce: rand.Uint64(), time: l.st.time, clock: l.st.time, head: t.head, nextID: t.nextID, facts: t.facts}
 	if t.head > l.st.head {

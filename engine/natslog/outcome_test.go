@@ -217,6 +217,26 @@ func TestLostAnswerIsResolvedWithoutTheTail(t *testing.T) {
 	}
 }
 
+// A sweep whose frame the servers did not take has failed, and is done again later.
+func TestSweepWithoutAServer(t *testing.T) {
+	t.Parallel()
+	srv := testnats.NewServer(t, nil)
+	log := openHasty(t, srv.URL(), natslog.Options{Timeout: 200 * time.Millisecond, SweepEvery: -1})
+	b := one("first", "1")
+	b.Ensure("small", mainstem.Policy{MaxBytes: 1})
+	b.Put("small", []byte("k"), []byte("more than that"))
+	commitAtLast(t, log, b)
+	srv.Stop()
+	if err := log.Sweep(t.Context()); !errors.Is(err, mainstem.ErrUnavailable) {
+		t.Errorf("a sweep without a server: %v, want Unavailable", err)
+	}
+	srv.Start()
+	testkit.Succeeds(t, "sweeps work again", func() error { return log.Sweep(t.Context()) })
+	if in, err := log.Space(t.Context(), "small"); err != nil || in.Records != 0 {
+		t.Errorf("after the sweep the space is %+v: %v", in, err)
+	}
+}
+
 // Without a server nothing is written, and the error says so.
 func TestNoServer(t *testing.T) {
 	t.Parallel()

@@ -18,28 +18,35 @@ func (l *Log) repack(ctx context.Context) error {
 		if u == nil {
 			return nil
 		}
-		records := l.residents(u)
-		bodies := make([][]byte, len(records))
-		for start := 0; start < len(records); {
-			n := chunk(records[start:])
-			raw, err := l.raw(ctx, records[start:start+n])
-			if errors.Is(err, errGone) { // another process was faster
-				err = l.catchUp(ctx)
-				raw = make([][]byte, n)
-			}
-			if err != nil {
-				return l.explain(ctx, "sweep", "", nil, err)
-			}
-			copy(bodies[start:], raw)
-			start += n
-		}
-		if err := l.do(ctx, "sweep", groupBytes, func(t *tx) (bool, error) {
-			t.restate(u, records, bodies)
-			return true, nil
-		}); err != nil {
+		if err := l.repackUnit(ctx, u); err != nil {
+			l.mu.Lock()
+			l.st.queueSparse(u)
+			l.mu.Unlock()
 			return err
 		}
 	}
+}
+
+func (l *Log) repackUnit(ctx context.Context, u *unit) error {
+	records := l.residents(u)
+	bodies := make([][]byte, len(records))
+	for start := 0; start < len(records); {
+		n := chunk(records[start:])
+		raw, err := l.raw(ctx, records[start:start+n])
+		if errors.Is(err, errGone) { // another process was faster
+			err = l.catchUp(ctx)
+			raw = make([][]byte, n)
+		}
+		if err != nil {
+			return l.explain(ctx, "sweep", "", nil, err)
+		}
+		copy(bodies[start:], raw)
+		start += n
+	}
+	return l.do(ctx, "sweep", groupBytes, func(t *tx) (bool, error) {
+		t.restate(u, records, bodies)
+		return true, nil
+	})
 }
 
 // nextSparse takes out the next frame that is worth repacking.

@@ -151,7 +151,14 @@ func (s *state) release(u *unit) {
 	case u.refs == 0:
 		u.diedAt = time.Now()
 		s.dead = append(s.dead, u)
-	case u.refs*2 < u.facts && !u.queued:
+	case u.refs*2 < u.facts:
+		s.queueSparse(u)
+	}
+}
+
+// queueSparse notes that u is mostly dead, unless it is noted already.
+func (s *state) queueSparse(u *unit) {
+	if !u.queued {
 		u.queued = true
 		s.sparse = append(s.sparse, u)
 	}
