@@ -9,9 +9,6 @@ import (
 // the newest of the stream. It returns the spaces in which records appeared.
 func (s *state) apply(f *frame, u *unit) (touched []*space) {
 	s.units[u.seq] = u
-	if u.seq > s.seq+1 {
-		s.unseen = max(s.unseen, f.head)
-	}
 	s.seq = u.seq + uint64(u.parts) - 1
 	if f.head > s.head {
 		s.observe(f, u)

@@ -18,6 +18,7 @@ var errFrame = errors.New("a message of the stream is not what this engine write
 type piece struct {
 	frame
 	part, parts uint32
+	base        uint64 // position before its first record
 }
 
 // decodeHeader decodes the value of the header of a message.
@@ -47,7 +48,7 @@ func decodePart(meta []byte) (piece, error) {
 	if version >= framePassed {
 		p.passed = d.later(p.clock)
 	}
-	base := d.uvarint()
+	p.base = d.uvarint()
 	if d.bad || p.part >= p.parts {
 		return piece{}, errFrame
 	}
@@ -56,7 +57,7 @@ func decodePart(meta []byte) (piece, error) {
 	for len(d.p) > 0 && !d.bad {
 		p.facts = append(p.facts, fact{part: p.part})
 		ft := &p.facts[len(p.facts)-1]
-		d.fact(ft, prev, &p.frame, version, base)
+		d.fact(ft, prev, &p.frame, version, p.base)
 		if r := ft.rec; r != nil {
 			if r.off = off; math.MaxUint32-off < r.len {
 				return piece{}, errFrame

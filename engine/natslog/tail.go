@@ -228,8 +228,9 @@ func (l *Log) receive(msg jetstream.Msg, seq uint64) error {
 // true with its last message; if that never came, because the power failed, or if
 // its first one is gone, because it is being deleted, it never does.
 func (l *Log) takeLocked(p piece, seq uint64) {
-	if seq > l.st.seq+1 && l.claimOpenLocked() {
-		l.claim.missed = true
+	if seq > l.st.seq+1 { // messages between have left the stream
+		l.st.unseen = max(l.st.unseen, p.base)
+		l.claim.missed = l.claim.missed || l.claimOpenLocked()
 	}
 	if p.part == 0 {
 		l.abandonLocked()
