@@ -100,6 +100,9 @@ func TestInterruptedUpdate(t *testing.T) {
 			}
 			run(t, from, to, &logcopy.Options{Now: c.Now, BatchWrites: 1})
 			same(t, undated(dump(t, to, "", nil)), undated(want))
+			if r := run(t, from, to, &logcopy.Options{Now: c.Now}); r.Dropped != 0 || r.Spaces != 0 {
+				t.Errorf("interrupted at change %d (%v): the second run after that drops %d spaces and creates %d", n, after, r.Dropped, r.Spaces)
+			}
 		}
 		if n < 10 {
 			t.Errorf("only %d changes were interrupted", n)

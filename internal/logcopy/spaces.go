@@ -184,8 +184,8 @@ func (c *Copy) matchSpaces(ctx context.Context) error {
 		at, noted := known[sp.info.Name]
 		p, there := held[sp.info.Name]
 		delete(known, sp.info.Name)
-		if there && noted && !at.Equal(sp.info.Created) {
-			if err := c.dropSpace(ctx, sp.info.Name); err != nil {
+		if noted && !at.Equal(sp.info.Created) {
+			if err := c.dropSpace(ctx, sp.info.Name); err != nil { // an interrupted run may have done so
 				return err
 			}
 			there, noted = false, false
