@@ -9,7 +9,7 @@ import (
 // the newest of the stream. It returns the spaces in which records appeared.
 func (s *state) apply(f *frame, u *unit) (touched []*space) {
 	s.units[u.seq] = u
-	s.seq = u.seq + uint64(u.parts) - 1
+	s.seq, s.gap = u.seq+uint64(u.parts)-1, false
 	if f.head > s.head {
 		s.observe(f, u)
 	}

@@ -8,7 +8,7 @@ func TestFateOfAFrame(t *testing.T) {
 	const mine, other = 1, 2
 	at := func(seq uint64, nonce uint64, part, parts uint32) func(l *Log) {
 		return func(l *Log) {
-			l.takeLocked(piece{frame: frame{nonce: nonce}, part: part, parts: parts}, seq)
+			_ = l.takeLocked(piece{frame: frame{nonce: nonce}, part: part, parts: parts}, seq)
 		}
 	}
 	for what, c := range map[string]struct {

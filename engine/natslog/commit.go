@@ -221,6 +221,10 @@ func (r *request) finish(err error) {
 func (l *Log) commitGroup(group []*request) {
 	deadline := time.Now().Add(l.opts.Timeout)
 	for attempt := 0; ; attempt++ {
+		if err := l.broken(); err != nil { // its state is not to be written on
+			l.failAll(group, notWritten(err))
+			return
+		}
 		f, last, before := l.evaluate(group)
 		var err error
 		switch {
@@ -245,16 +249,11 @@ func (l *Log) commitGroup(group []*request) {
 			return
 		}
 		if !errors.Is(err, errAgain) {
-			for _, r := range group {
-				l.fail(r, err)
-			}
+			l.failAll(group, err)
 			return
 		}
 		if time.Now().After(deadline) {
-			e := mainstem.Errorf(mainstem.KindUnavailable, "commit", "other processes wrote first, %d times in %v", attempt+1, l.opts.Timeout)
-			for _, r := range group {
-				l.fail(r, notWritten(e))
-			}
+			l.failAll(group, mainstem.Refusef(mainstem.KindUnavailable, "commit", "other processes wrote first, %d times in %v", attempt+1, l.opts.Timeout))
 			return
 		}
 		if attempt > 2 { // several processes write: give each a chance
@@ -268,6 +267,13 @@ func (l *Log) commitGroup(group []*request) {
 func isRefused(err error) bool {
 	var e *mainstem.Error
 	return errors.As(err, &e) && e.Kind == mainstem.KindInvalid && e.Outcome == mainstem.NotWritten
+}
+
+// failAll ends all requests of a group that failed with err.
+func (l *Log) failAll(group []*request, err error) {
+	for _, r := range group {
+		l.fail(r, err)
+	}
 }
 
 // fail ends a request whose group failed with err. One whose answer depends neither on what

@@ -84,7 +84,8 @@
 // its message.
 //
 // The stream belongs to the log: a message that another program publishes to its subject
-// makes the log Corrupt.
+// makes the log Corrupt. So does a stream that was made anew or restored, or has lost
+// messages, while the log was open: it is to be opened again.
 //
 // # Testing
 //

@@ -21,10 +21,11 @@ type Log struct {
 	opts    Options
 	conn    *nats.Conn
 	js      jetstream.JetStream
-	subject string // of every message
-	api     string // prefix of the subjects of the JetStream API
-	limit   int    // bytes in one message
-	owned   bool   // the connection is ours to close
+	subject string    // of every message
+	api     string    // prefix of the subjects of the JetStream API
+	limit   int       // bytes in one message
+	owned   bool      // the connection is ours to close
+	created time.Time // of the stream
 
 	root     context.Context // ends with Close
 	end      context.CancelFunc
@@ -143,6 +144,12 @@ func (l *Log) catchUp(ctx context.Context) error {
 // newestSeq asks the leader of the stream for the sequence of its newest message. It
 // asks again while there is no leader.
 func (l *Log) newestSeq(ctx context.Context) (uint64, error) {
+	_, last, err := l.askStream(ctx)
+	return last, err
+}
+
+// askStream is newestSeq that also returns when the stream was created.
+func (l *Log) askStream(ctx context.Context) (created time.Time, last uint64, err error) {
 	for {
 		try, cancel := l.try(ctx)
 		reply, err := l.conn.RequestWithContext(try, l.api+"STREAM.INFO."+l.opts.Stream, nil)
@@ -153,22 +160,23 @@ func (l *Log) newestSeq(ctx context.Context) (uint64, error) {
 					Code        int    `json:"code"`
 					Description string `json:"description"`
 				} `json:"error"`
-				State struct {
+				Created time.Time `json:"created"`
+				State   struct {
 					LastSeq uint64 `json:"last_seq"`
 				} `json:"state"`
 			}
 			if err = json.Unmarshal(reply.Data, &info); err == nil && info.Error == nil {
-				return info.State.LastSeq, nil
+				return info.Created, info.State.LastSeq, nil
 			}
 			if err == nil {
 				err = fmt.Errorf("stream %s: %s", l.opts.Stream, info.Error.Description)
 				if info.Error.Code == 404 {
-					return 0, err
+					return created, 0, err
 				}
 			}
 		}
 		if ctx.Err() != nil || !l.pause(retryPause) {
-			return 0, err
+			return created, 0, err
 		}
 	}
 }

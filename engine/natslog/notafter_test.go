@@ -16,7 +16,7 @@ func TestPositionsOfWhatWasNotSeen(t *testing.T) {
 	seq := uint64(0)
 	message := func(skip, base, head uint64, part, parts uint32, facts ...fact) {
 		seq += skip + 1
-		l.takeLocked(piece{frame: frame{head: head, facts: facts}, base: base, part: part, parts: parts}, seq)
+		_ = l.takeLocked(piece{frame: frame{head: head, facts: facts}, base: base, part: part, parts: parts}, seq)
 	}
 	apply := func(skip, head uint64, facts ...fact) { message(skip, head-min(head, 1), head, 0, 1, facts...) }
 	define := func(id uint32, name string, history int, floor uint64) fact {

@@ -177,6 +177,7 @@ func (l *Log) ensureStream(ctx context.Context) (last uint64, err error) {
 		}
 		if err == nil {
 			info := s.CachedInfo()
+			l.created = info.Created
 			return info.State.LastSeq, checkStream(&info.Config, l.subject)
 		}
 		var api *jetstream.APIError

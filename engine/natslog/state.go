@@ -23,6 +23,8 @@ type state struct {
 	// unseen is a position: what this process has not seen, because it had left the stream
 	// before, was not written after it.
 	unseen uint64
+	// gap says that messages had left the stream before they were seen, since the newest frame.
+	gap bool
 
 	spaces map[string]*space
 	byID   map[uint32]*space // also dropped ones of which records lie in the stream

@@ -76,8 +76,17 @@ func (l *Log) tail(read func()) (err error) {
 	defer context.AfterFunc(session, cancel)()
 	c := &tailConsumer{l: l}
 	defer c.end()
+	if err := c.begin(life, l.seen()+1); err != nil {
+		return err
+	}
+	if err := l.sameStream(life); err != nil {
+		if mainstem.KindOf(err) == mainstem.KindCorrupt {
+			l.breakDown(err)
+		}
+		return err
+	}
 	for life.Err() == nil {
-		if from := l.seen() + 1; c.consumer == nil || from > c.next+tailBehind {
+		if from := l.seen() + 1; from > c.next+tailBehind {
 			if err := c.begin(life, from); err != nil {
 				return err
 			}
@@ -220,17 +229,21 @@ func (l *Log) receive(msg jetstream.Msg, seq uint64) error {
 	if err != nil {
 		return mainstem.Errorf(mainstem.KindCorrupt, "read stream", "message %d of stream %s: %w", seq, l.opts.Stream, err)
 	}
-	l.takeLocked(p, seq)
-	return nil
+	return l.takeLocked(p, seq)
 }
 
 // takeLocked takes the message with sequence seq into the state. A frame becomes
 // true with its last message; if that never came, because the power failed, or if
-// its first one is gone, because it is being deleted, it never does.
-func (l *Log) takeLocked(p piece, seq uint64) {
+// its first one is gone, because it is being deleted, it never does. It returns Corrupt
+// for a frame that was not written on top of what the state has seen.
+func (l *Log) takeLocked(p piece, seq uint64) error {
 	if seq > l.st.seq+1 { // messages between have left the stream
-		l.st.unseen = max(l.st.unseen, p.base)
+		l.st.gap, l.st.unseen = true, max(l.st.unseen, p.base)
 		l.claim.missed = l.claim.missed || l.claimOpenLocked()
+	}
+	// While the log is opened it takes the stream as it is.
+	if l.loaded && p.part == 0 && (p.base < l.st.head || p.base > l.st.head && !l.st.gap) {
+		return otherStream("message %d follows position %d, and the log is at %d", seq, p.base, l.st.head)
 	}
 	if p.part == 0 {
 		l.abandonLocked()
@@ -246,10 +259,46 @@ func (l *Log) takeLocked(p piece, seq uint64) {
 	if q := l.pending; q != nil && q.seen == q.parts {
 		l.pending = nil
 		l.applyLocked(&q.frame, &unit{seq: q.seq, parts: q.parts, nonce: q.nonce})
-		return
+		return nil
 	}
 	l.st.seq = seq
 	l.seqLocked()
+	return nil
+}
+
+// otherStream is the error of a log whose stream is not the one that its state is of.
+func otherStream(format string, args ...any) error {
+	return mainstem.Errorf(mainstem.KindCorrupt, "read stream", "the stream is not the one that was read before: "+format, args...).
+		WithHint("open the log again to go on with what the stream holds now")
+}
+
+// sameStream returns Corrupt if the stream was made anew since it was read, or has lost
+// messages, as when its only server lost power, also if it has others in their place.
+func (l *Log) sameStream(ctx context.Context) error {
+	l.mu.RLock()
+	seen, newest := l.st.seq, l.st.newest
+	l.mu.RUnlock()
+	ctx, cancel := context.WithTimeout(ctx, 2*l.pace.limit()) // as begin
+	defer cancel()
+	created, last, err := l.askStream(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !created.Equal(l.created):
+		return otherStream("it was created at %v, not at %v", created, l.created)
+	case last < seen:
+		return otherStream("it ends with message %d, and message %d was read", last, seen)
+	case newest == nil:
+		return nil
+	}
+	p, err := l.pieceAt(newest.seq)
+	switch {
+	case errors.Is(err, errGone): // later messages have superseded it
+		return nil
+	case err == nil && p.nonce != newest.nonce || errors.Is(err, errFrame):
+		return otherStream("message %d was another one", newest.seq)
+	}
+	return err
 }
 
 // abandonLocked gives up the frame that is incomplete: another one has begun.

@@ -1,0 +1,41 @@
+package natslog
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/mainstemdev/mainstem"
+)
+
+// A frame that was not written on top of what an open log has seen belongs to another stream.
+// While the log is opened, and where messages are missing, that is not known.
+func TestFrameOnTopOfAnother(t *testing.T) {
+	for what, c := range map[string]struct {
+		loading bool
+		seq     uint64 // after 10
+		base    uint64 // after 100
+		part    uint32
+		ok      bool
+	}{
+		"the next one":                     {seq: 11, base: 100, ok: true},
+		"one after a gap":                  {seq: 12, base: 100, ok: true},
+		"one after records in the gap":     {seq: 12, base: 107, ok: true},
+		"the end of one after a gap":       {seq: 12, base: 107, part: 1, ok: true},
+		"one of a log that was behind":     {seq: 11, base: 99},
+		"one of a log that was ahead":      {seq: 11, base: 101},
+		"one after a gap that was behind":  {seq: 12, base: 99},
+		"one that was behind, at the open": {seq: 11, base: 99, loading: true, ok: true},
+	} {
+		l := &Log{st: newState(), loaded: !c.loading}
+		if err := l.takeLocked(piece{frame: frame{head: 100}, base: 90, parts: 1}, 10); err != nil {
+			t.Fatal(err)
+		}
+		err := l.takeLocked(piece{frame: frame{head: 110}, base: c.base, part: c.part, parts: 2}, c.seq)
+		if c.ok != (err == nil) || err != nil && !errors.Is(err, mainstem.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if seen := l.st.seq == c.seq; seen != c.ok {
+			t.Errorf("%s: taken into the state: %v", what, seen)
+		}
+	}
+}
