@@ -103,10 +103,8 @@ func openOn(conn *nats.Conn, o *Options) (*Log, error) {
 	l.mu.Lock()
 	l.loaded, l.setBacks = true, l.st.clock.setBacks
 	l.mu.Unlock()
-	if l.opts.SweepEvery > 0 {
-		l.running.Add(1)
-		go l.sweeps()
-	}
+	l.running.Add(1)
+	go l.sweeps()
 	return l, nil
 }
 

@@ -59,7 +59,8 @@ type Options struct {
 	Latest bool
 
 	// SweepEvery is how often age and size limits are enforced and dead messages
-	// removed. Default 10s; negative never, if another process does it.
+	// removed. Default 10s; negative never, if another process does it: this one then only
+	// asks every 10s what has been deleted, and forgets it.
 	SweepEvery time.Duration
 	// Grace is how long a message stays after its last record has died, so that slow
 	// readers in other processes can finish. Default 1m.

@@ -3,6 +3,7 @@ package natslog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -18,8 +19,12 @@ const sweepKeys = 500
 // sweeps is the goroutine that does the background work.
 func (l *Log) sweeps() {
 	defer l.running.Done()
-	for l.pause(l.opts.SweepEvery) {
-		if err := l.Sweep(l.ctx); err != nil && l.ctx.Err() == nil {
+	every, work := l.opts.SweepEvery, l.Sweep
+	if every < 0 {
+		every, work = DefaultSweepEvery, l.forget
+	}
+	for l.pause(every) {
+		if err := work(l.ctx); err != nil && l.ctx.Err() == nil {
 			l.opts.Logger.Warn("sweep", "stream", l.opts.Stream, "error", err)
 		}
 	}
@@ -49,10 +54,7 @@ func (l *Log) Sweep(ctx context.Context) error {
 			}
 		}
 	}
-	l.mu.Lock()
-	now := l.nowLocked()
-	l.st.forgetReceipts(&now, int64(l.opts.BatchIDAge))
-	l.mu.Unlock()
+	l.forgetReceipts()
 	if err := l.forgetKeys(ctx); err != nil {
 		return err
 	}
@@ -60,6 +62,61 @@ func (l *Log) Sweep(ctx context.Context) error {
 		return err
 	}
 	return l.collect(ctx)
+}
+
+func (l *Log) forgetReceipts() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.nowLocked()
+	l.st.forgetReceipts(&now, int64(l.opts.BatchIDAge))
+}
+
+// forget is what a process does that leaves sweeping to others: it forgets, without writing
+// or deleting anything, what the others have removed. Memory would grow with every commit.
+func (l *Log) forget(ctx context.Context) error {
+	l.sweeping.Lock()
+	defer l.sweeping.Unlock()
+	l.forgetReceipts()
+	l.mu.Lock()
+	now := l.nowLocked()
+	l.st.overdue(&now) // it takes out dead records on the way
+	l.st.sparse = slices.DeleteFunc(l.st.sparse, func(u *unit) bool { return u.refs == 0 })
+	l.mu.Unlock()
+	err := l.forgetDeleted(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.st.forgetIdle()
+	return err
+}
+
+// forgetDeleted forgets the dead units that others have deleted. It ends with the first one
+// that is still there, which is looked for after the others the next time.
+func (l *Log) forgetDeleted(ctx context.Context) error {
+	units := l.garbage(time.Now())
+	for i, u := range units {
+		last := u.seq + uint64(u.parts) - 1 // it is deleted last
+		if _, err := l.askLeader(ctx, last); !errors.Is(err, errGone) {
+			l.mu.Lock()
+			l.st.dead = append(append(l.st.dead, units[i+1:]...), u)
+			l.mu.Unlock()
+			if err != nil {
+				err = l.explain(ctx, "sweep", "", nil, err)
+			}
+			return err
+		}
+		l.deleted(u)
+	}
+	return nil
+}
+
+// deleted notes that the messages of u have left the stream.
+func (l *Log) deleted(u *unit) {
+	for p := range uint64(u.parts) {
+		l.cache.drop(u.seq + p)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.st.deleted(u)
 }
 
 // due reports whether work would write anything: a sweep that finds nothing does not
@@ -243,20 +300,27 @@ func (l *Log) forgetKeys(ctx context.Context) error {
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
-		l.st.idle = append(l.st.idle, idle...)
-		return err
-	}
-	for _, k := range idle {
-		if k.idle() && k.space.floor >= k.head && k.space.keys[k.name] == k {
-			k.space.traces = max(k.space.traces, k.pos)
-			delete(k.space.keys, k.name)
-			k.space.index.remove(k)
-			l.st.release(k.latest)
-			k.latest = nil
+	l.st.idle = append(l.st.idle, idle...)
+	l.st.forgetIdle()
+	return err
+}
+
+// forgetIdle forgets the idle keys below the floor of their space.
+func (s *state) forgetIdle() {
+	s.idle = slices.DeleteFunc(s.idle, func(k *key) bool {
+		if !k.idle() || k.space.keys[k.name] != k {
+			return true // it is not idle any more, or forgotten
 		}
-	}
-	return nil
+		if k.space.floor < k.head {
+			return false
+		}
+		k.space.traces = max(k.space.traces, k.pos)
+		delete(k.space.keys, k.name)
+		k.space.index.remove(k)
+		s.release(k.latest)
+		k.latest = nil
+		return true
+	})
 }
 
 // idle reports whether k need not be remembered: its space can do so.
@@ -266,7 +330,10 @@ func (k *key) idle() bool {
 
 // collect deletes the messages that hold nothing any more.
 func (l *Log) collect(ctx context.Context) error {
-	units, torn := l.garbage(time.Now())
+	l.mu.Lock()
+	torn := l.torn
+	l.torn = nil
+	l.mu.Unlock()
 	for len(torn) > 0 {
 		if err := l.deleteMessage(ctx, torn[0], false); err != nil {
 			l.mu.Lock()
@@ -276,6 +343,7 @@ func (l *Log) collect(ctx context.Context) error {
 		}
 		torn = torn[1:]
 	}
+	units := l.garbage(time.Now())
 	for i, u := range units {
 		for p := range uint64(u.parts) {
 			if err := l.deleteMessage(ctx, u.seq+p, u.erase); err != nil {
@@ -284,25 +352,20 @@ func (l *Log) collect(ctx context.Context) error {
 				l.mu.Unlock()
 				return l.explain(ctx, "sweep", "", nil, err)
 			}
-			l.cache.drop(u.seq + p)
 		}
-		l.mu.Lock()
-		l.st.deleted(u)
-		l.mu.Unlock()
+		l.deleted(u)
 	}
 	return nil
 }
 
-// garbage takes out what may be deleted: units that died long enough ago, and the
-// messages of frames that were never completed.
-func (l *Log) garbage(now time.Time) (units []*unit, torn []uint64) {
+// garbage takes out the units that may be deleted: they died long enough ago.
+func (l *Log) garbage(now time.Time) (units []*unit) {
 	before := now.Add(-l.opts.Grace)
 	if oldest := l.readers.oldest(); oldest.Before(before) {
 		before = oldest
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	torn, l.torn = l.torn, nil
 	var later []*unit
 	for _, u := range l.st.dead {
 		if u.diedAt.Before(before) {
@@ -312,5 +375,5 @@ func (l *Log) garbage(now time.Time) (units []*unit, torn []uint64) {
 		}
 	}
 	l.st.dead = later
-	return units, torn
+	return units
 }
