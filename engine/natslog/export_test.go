@@ -34,3 +34,10 @@ func (l *Log) Waiting() int {
 	defer l.queue.mu.Unlock()
 	return len(l.queue.mu.waiting)
 }
+
+// Keys returns how many keys of a space the state remembers.
+func (l *Log) Keys(space string) int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.st.spaces[space].keys)
+}

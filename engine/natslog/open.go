@@ -102,6 +102,7 @@ func openOn(conn *nats.Conn, o *Options) (*Log, error) {
 	}
 	l.mu.Lock()
 	l.loaded, l.setBacks = true, l.st.clock.setBacks
+	l.st.findIdle()
 	l.mu.Unlock()
 	l.running.Add(1)
 	go l.sweeps()

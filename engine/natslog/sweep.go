@@ -305,6 +305,18 @@ func (l *Log) forgetKeys(ctx context.Context) error {
 	return err
 }
 
+// findIdle notes the keys that are idle. While the log is open a key is noted when its last
+// record leaves the stream; this is for those of which none was there when it was opened.
+func (s *state) findIdle() {
+	for _, sp := range s.byID {
+		for _, k := range sp.keys {
+			if k.idle() {
+				s.idle = append(s.idle, k)
+			}
+		}
+	}
+}
+
 // forgetIdle forgets the idle keys below the floor of their space.
 func (s *state) forgetIdle() {
 	s.idle = slices.DeleteFunc(s.idle, func(k *key) bool {

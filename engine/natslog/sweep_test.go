@@ -238,6 +238,44 @@ func TestEndedKeysAreForgotten(t *testing.T) {
 	}
 }
 
+// Keys of which the last record left the stream before a process opened the log are forgotten
+// by that process.
+func TestEndedKeysAreForgottenAfterOpening(t *testing.T) {
+	l := openTidy(t)
+	if err := l.CreateSpace(t.Context(), "b", mainstem.Policy{History: 1}); err != nil {
+		t.Fatal(err)
+	}
+	l.write(func(b *mainstem.Batch) {
+		for n := range 50 {
+			b.Put("b", fmt.Append(nil, n), nil)
+		}
+	})
+	l.write(func(b *mainstem.Batch) {
+		for n := range 50 {
+			b.Add(mainstem.Write{Op: mainstem.OpForget, Space: "b", Key: fmt.Append(nil, n)})
+		}
+	})
+	if err := l.Sweep(t.Context()); err != nil { // it deletes the records; the next one would forget the keys
+		t.Fatal(err)
+	}
+	if _, err := l.stream.GetMsg(t.Context(), 2); err == nil {
+		t.Fatal("the message with the records is still there")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.Log = open(t, l.url, l.o)
+	if n := l.Keys("b"); n != 50 {
+		t.Fatalf("the log that is opened knows %d keys, want 50", n)
+	}
+	if n := l.messages(); n > 2 {
+		t.Errorf("%d messages hold nothing", n)
+	}
+	if n := l.Keys("b"); n != 0 {
+		t.Errorf("%d keys without a record are remembered", n)
+	}
+}
+
 // A message that somebody deletes is damage: Get says so, and Check where.
 func TestMissingMessageIsDamage(t *testing.T) {
 	l := openTidy(t)
