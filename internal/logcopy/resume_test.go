@@ -131,6 +131,44 @@ func interruptAt(t *testing.T, from, to mainstem.Log, n int, after bool, clock *
 	return false
 }
 
+// late is a log that does not answer some commits, and makes them when they are tried again,
+// just before that.
+type late struct {
+	mainstem.Log
+	commits int
+	held    *mainstem.Batch
+}
+
+func (l *late) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	if b.Len() == 0 {
+		return l.Log.Commit(ctx, b)
+	}
+	if l.held != nil {
+		if _, err := l.Log.Commit(ctx, l.held); err != nil {
+			return mainstem.Receipt{}, err
+		}
+		l.held = nil
+	} else if l.commits++; l.commits%4 == 0 {
+		l.held = b
+		return mainstem.Receipt{}, mainstem.Errorf(mainstem.KindUnavailable, "commit", "no answer").WithOutcome(mainstem.Unknown)
+	}
+	return l.Log.Commit(ctx, b)
+}
+
+// A batch with an unknown outcome that arrives after it was looked for is found when it is
+// tried again: no other copy is running.
+func TestUnknownOutcomeThatArrivesLate(t *testing.T) {
+	c := new(testkit.Clock)
+	from, to := open(t, c), open(t, c)
+	fillAll(t, from, c)
+	l := &late{Log: to}
+	run(t, from, l, &logcopy.Options{Now: c.Now})
+	if l.commits < 8 {
+		t.Errorf("only %d commits", l.commits)
+	}
+	same(t, dump(t, to, "", nil), dump(t, from, "", nil))
+}
+
 // editAll changes what fillAll has written, in every way.
 func editAll(t failer, log *pebblelog.Log, c *testkit.Clock) {
 	c.Advance(time.Second)

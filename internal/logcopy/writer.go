@@ -244,22 +244,24 @@ const commitTries = 8
 var commitAgain = backoff.Policy{First: 50 * time.Millisecond, Max: 10 * time.Second}
 
 func (w *writer) attempt(ctx context.Context, b *mainstem.Batch) (r mainstem.Receipt, err error) {
+	doubt := false // an earlier try may have been written, or be on its way
 	for tries := 1; tries <= commitTries; tries++ {
 		r, err = w.to.Commit(ctx, b)
 		if err == nil || ctx.Err() != nil {
 			return r, err
 		}
-		unknown := errors.Is(err, mainstem.ErrUnknownOutcome)
-		if !unknown && !errors.Is(err, mainstem.ErrUnavailable) {
+		doubt = doubt || errors.Is(err, mainstem.ErrUnknownOutcome)
+		again := errors.Is(err, mainstem.ErrUnknownOutcome) || errors.Is(err, mainstem.ErrUnavailable)
+		if again && !commitAgain.Wait(ctx, tries) {
 			return r, err
 		}
-		if !commitAgain.Wait(ctx, tries) {
-			return r, err
-		}
-		if unknown {
+		if doubt {
 			if written, gerr := w.wasWritten(ctx); gerr == nil && written {
 				return mainstem.Receipt{}, nil
 			}
+		}
+		if !again {
+			return r, err
 		}
 	}
 	return r, err
