@@ -39,3 +39,18 @@ func TestFrameOnTopOfAnother(t *testing.T) {
 		}
 	}
 }
+
+// What waited for the committer when the log became unusable is not evaluated on its state.
+func TestNothingIsWrittenOnADamagedState(t *testing.T) {
+	l := &Log{st: newState(), damage: mapError("read stream", otherStream("message %d was another one", 1))}
+	r := &request{ctx: t.Context(), op: "commit", done: make(chan struct{}), run: func(*tx) (bool, error) {
+		t.Error("it is evaluated")
+		return true, nil
+	}}
+	l.commitGroup([]*request{r})
+	<-r.done
+	var e *mainstem.Error
+	if !errors.As(r.err, &e) || e.Kind != mainstem.KindCorrupt || e.Outcome != mainstem.NotWritten || e.Hint == "" {
+		t.Errorf("the commit: %v, want Corrupt, not written, and what to do", r.err)
+	}
+}
