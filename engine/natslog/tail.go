@@ -278,9 +278,14 @@ func (l *Log) sameStream(ctx context.Context) error {
 	l.mu.RLock()
 	seen, newest := l.st.seq, l.st.newest
 	l.mu.RUnlock()
-	ctx, cancel := context.WithTimeout(ctx, 2*l.pace.limit()) // as begin
-	defer cancel()
-	created, last, err := l.askStream(ctx)
+	created, last, err := l.askNow(ctx)
+	// A server that has just become the leader may not have caught up with itself: see damageWait.
+	for began := time.Now(); err == nil && last < seen && created.Equal(l.created) && time.Since(began) <= min(damageWait, l.opts.Timeout/2); {
+		if !l.pause(retryPause) {
+			return l.ctx.Err()
+		}
+		created, last, err = l.askNow(ctx)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -299,6 +304,13 @@ func (l *Log) sameStream(ctx context.Context) error {
 		return otherStream("message %d was another one", newest.seq)
 	}
 	return err
+}
+
+// askNow is askStream that waits no longer for a leader than begin does.
+func (l *Log) askNow(ctx context.Context) (created time.Time, last uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*l.pace.limit())
+	defer cancel()
+	return l.askStream(ctx)
 }
 
 // abandonLocked gives up the frame that is incomplete: another one has begun.
