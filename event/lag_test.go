@@ -49,6 +49,7 @@ func TestLagOfWhatIsAppended(t *testing.T) {
 			if err := sub.WaitFor(within(t), last); err != nil {
 				t.Fatal(err)
 			}
+			testkit.Eventually(t, "the subscription to know of its checkpoint", func() bool { return sub.Position() >= last })
 			mustAppend(t, s, "other-1", some("E", 1))
 			if n := lag(); n != 0 {
 				t.Errorf("the lag is %d, and nothing is selected", n)

@@ -294,8 +294,9 @@ func (sub *Subscription) Lag(ctx context.Context) (uint64, error) {
 // started are handled.
 func (sub *Subscription) CaughtUp() <-chan struct{} { return sub.caughtUp }
 
-// WaitFor is [Store.WaitFor] for this subscription. If the subscription ends first,
-// it returns the subscription's error, or Closed after Close.
+// WaitFor is [Store.WaitFor] for this subscription: it returns when the checkpoint is in the log,
+// which may be before Position and Lag of this instance follow, at the end of its commit. If the
+// subscription ends first, it returns the subscription's error, or Closed after Close.
 func (sub *Subscription) WaitFor(ctx context.Context, position mainstem.Position) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
