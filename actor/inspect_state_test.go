@@ -35,6 +35,7 @@ func TestInspectStateOfAnActorThatEnds(t *testing.T) {
 		if err := r.Send(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // until the actor holds the message: a call of InspectState would be taken before it
 		c := r.core()
 		c.ops = afterPost{c.ops, func() {
 			r.Kill()
