@@ -11,7 +11,11 @@ const DefaultAuditEvery = time.Minute
 // An operator can take keys out of a bucket without a message: by purging the
 // stream, or removing messages. An audit compares the number of keys with the
 // server's, and begins the index anew if they differ twice when both are at the
-// same sequence. It also forgets keys that have expired.
+// same sequence.
+//
+// Keys that expire are gone without a message, too. Audits alone would not do for them: an
+// audit only begins while nothing is delivered. So expired keys are removed at each audit,
+// between deliveries, and before an index is full.
 
 // auditDue has an audit run by itself if it is time. The caller holds mu.
 func (x *index) auditDue() {
@@ -31,10 +35,13 @@ func (x *index) auditDue() {
 
 // audit compares the index with the server's description. The caller holds mu.
 func (x *index) audit(info *streamInfo) {
-	if x.state != indexReady || info.State.LastSeq != x.applied {
+	if x.state != indexReady {
 		return
 	}
 	x.sweep()
+	if info.State.LastSeq != x.applied {
+		return
+	}
 	if uint64(x.keys.n+len(x.foreign)) == info.State.Subjects {
 		x.differs = 0
 		return
@@ -47,8 +54,16 @@ func (x *index) audit(info *streamInfo) {
 	x.feed.wake()
 }
 
+// sweepDue forgets what has expired if it is time. The caller holds mu.
+func (x *index) sweepDue() {
+	if x.timed > 0 && time.Since(x.swept) >= x.stream.store.auditEvery {
+		x.sweep()
+	}
+}
+
 // sweep forgets what has expired. The caller holds mu.
 func (x *index) sweep() {
+	x.swept = time.Now()
 	if x.timed == 0 {
 		return
 	}

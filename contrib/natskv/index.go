@@ -35,6 +35,7 @@ type index struct {
 	cache    cache
 	feed     *feed
 	audited  time.Time // when the last audit ended
+	swept    time.Time // when expired items were last removed
 	auditing bool
 	differs  int // audits in a row that found a difference
 
@@ -239,6 +240,9 @@ func (x *index) set(full string, seq uint64, at int64, op kv.Op, ttl time.Durati
 	i := x.keys.get(full)
 	if i == nil {
 		if x.keys.n >= x.stream.store.indexKeys {
+			x.sweep()
+		}
+		if x.keys.n >= x.stream.store.indexKeys {
 			return nil
 		}
 		i = x.keys.insert(full)
@@ -361,6 +365,7 @@ func (x *index) deliver(m *nats.Msg, d delivery) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.applied = max(x.applied, d.seq)
+	x.sweepDue()
 	if !ours {
 		if x.foreign == nil {
 			x.foreign = make(map[string]struct{})

@@ -46,12 +46,13 @@ type Options struct {
 	// MaxStale bounds how far List and cached values may be behind the writes of other
 	// clients; see the package comment. Default DefaultMaxStale, at least MinMaxStale.
 	MaxStale time.Duration
-	// IndexKeys bounds the keys, deleted ones included, of the index of one bucket.
-	// Lists of a bucket with more fail. Default DefaultIndexKeys.
+	// IndexKeys bounds the keys, deleted ones included and expired ones not, of the index
+	// of one bucket. Lists of a bucket with more fail. Default DefaultIndexKeys.
 	IndexKeys int
 	// AuditEvery is how often the index of a bucket is compared with the server, to
-	// notice keys that an operator has removed without a message. It can only be while
-	// nothing is written. Default DefaultAuditEvery.
+	// notice keys that an operator has removed without a message, and how often it
+	// forgets keys that have expired. It can only be compared while nothing is written.
+	// Default DefaultAuditEvery.
 	AuditEvery time.Duration
 	// AnyReplica lets Get and GetMany ask any replica of a bucket that has several:
 	// faster, but they may miss writes that were acknowledged, the caller's own too.
