@@ -12,7 +12,7 @@ import (
 // and returns the largest number of keys that the index had. There is no heartbeat.
 func brief(t *testing.T, x *index, n int) (most int) {
 	t.Helper()
-	clock := &x.stream.store.clock
+	clock := x.stream.store.clock
 	for i := range n {
 		ours, now := time.Now(), time.Unix(0, clock.now()).Add(2*time.Second)
 		clock.learn(ours, now, ours)

@@ -74,7 +74,10 @@ func checkSorted(t *rapid.T, s *sorted, model map[string]uint64, from string) {
 
 // testIndex returns an index that is ready, without a server.
 func testIndex(cacheBytes int64) *index {
-	s := &Store{layout: GoMicro(false), cacheBytes: cacheBytes, indexKeys: 1 << 20, maxStale: DefaultMaxStale, auditEvery: time.Hour}
+	s := &Store{
+		layout: GoMicro(false), cacheBytes: cacheBytes, indexKeys: 1 << 20, maxStale: DefaultMaxStale, auditEvery: time.Hour,
+		clock: newClock(),
+	}
 	st := newStream(s, "b")
 	st.index.state, st.index.audited = indexReady, time.Now()
 	st.index.alive(0)

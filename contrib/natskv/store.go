@@ -95,7 +95,7 @@ type Store struct {
 	indexKeys  int
 	auditEvery time.Duration
 	anyReplica bool
-	clock      clock
+	clock      *clock
 
 	ctx    context.Context // of the feeds; ended by Close
 	cancel context.CancelFunc
@@ -125,7 +125,7 @@ func OpenStore(ctx context.Context, nc *nats.Conn, o *Options) (*Store, error) {
 	}
 	s := &Store{
 		nc: nc, layout: o.Layout, api: defaultAPI, maxStale: o.MaxStale, cacheBytes: o.CacheBytes,
-		indexKeys: o.IndexKeys, auditEvery: o.AuditEvery, anyReplica: o.AnyReplica, done: make(chan struct{}),
+		indexKeys: o.IndexKeys, auditEvery: o.AuditEvery, anyReplica: o.AnyReplica, clock: newClock(), done: make(chan struct{}),
 	}
 	if s.layout.kind == kindNATS {
 		s.layout = NATS()
@@ -300,21 +300,34 @@ func (s *Store) ask(ctx context.Context, subject string, in, out any) (sent bool
 	return true, json.Unmarshal(m.Data, out)
 }
 
-// clock estimates the clock of the server from its answers.
+// Now returns the time of the servers' clock, by what they answered last. The times of
+// entries, such as [kv.Entry.Expires], are times of that clock. Steps of this machine's
+// clock do not change it.
+func (s *Store) Now() time.Time { return time.Unix(0, s.clock.now()) }
+
+// clock estimates the clock of the server from its answers. From one answer to the next it
+// goes on by the monotonic clock, which steps of the wall clock do not move.
 type clock struct {
-	ahead atomic.Int64 // nanoseconds that the server's clock is before ours
-	known atomic.Bool
+	elapsed func() time.Duration // the monotonic clock, since the clock was made
+	origin  atomic.Int64         // the server's time when elapsed was 0, in unix nanoseconds
 }
 
-// learn takes the server's time between two of ours.
+// newClock returns a clock that shows the time of this machine until it learns that of the
+// server.
+func newClock() *clock {
+	start := time.Now()
+	c := &clock{elapsed: func() time.Duration { return time.Since(start) }}
+	c.origin.Store(start.UnixNano())
+	return c
+}
+
+// learn takes the server's time between two of ours, of which after is now.
 func (c *clock) learn(before, server, after time.Time) {
 	if server.IsZero() {
 		return
 	}
-	middle := before.Add(after.Sub(before) / 2)
-	c.ahead.Store(int64(server.Sub(middle)))
-	c.known.Store(true)
+	c.origin.Store(server.UnixNano() + int64(after.Sub(before)/2-c.elapsed()))
 }
 
 // now returns the server's time in unix nanoseconds, as far as it is known.
-func (c *clock) now() int64 { return time.Now().UnixNano() + c.ahead.Load() }
+func (c *clock) now() int64 { return c.origin.Load() + int64(c.elapsed()) }

@@ -31,8 +31,9 @@
 //
 // What natskv promises: a write that returned is seen by every later read of the
 // same store. Read, List and Delete find a bucket that another process made; the
-// plug-in only knows those it has opened itself. Expiry, TTL and metadata are kept;
-// offsets and limits count what matches, in the order of the keys.
+// plug-in only knows those it has opened itself. Expiry, TTL and metadata are kept; the
+// Expiry of a record that is read is what is left of it by the clock of the servers, and
+// above 0. Offsets and limits count what matches, in the order of the keys.
 //
 // # Concurrency and ownership
 //

@@ -166,7 +166,7 @@ func (s *Store[Record, Options, ReadOptions, WriteOptions, DeleteOptions, ListOp
 		if err != nil {
 			return nil, err
 		}
-		return []*Record{record[Record](&e)}, nil
+		return []*Record{record[Record](&e, s.kv.Now())}, nil
 	}
 	q := kv.Query{Offset: f.Count("Offset"), Limit: f.Count("Limit")}
 	if f.Bool("Prefix") {
@@ -180,13 +180,15 @@ func (s *Store[Record, Options, ReadOptions, WriteOptions, DeleteOptions, ListOp
 		if err != nil {
 			return nil, err
 		}
-		records = append(records, record[Record](&e))
+		records = append(records, record[Record](&e, s.kv.Now()))
 	}
 	return records, nil
 }
 
-// record makes go-micro's record of an entry.
-func record[Record any](e *kv.Entry[natskv.Envelope]) *Record {
+// record makes go-micro's record of an entry, by the time of the servers. A record that expires
+// has an Expiry above 0, also if it may be gone by now: 0 is never, and Write deletes a record
+// whose Expiry is below.
+func record[Record any](e *kv.Entry[natskv.Envelope], now time.Time) *Record {
 	r := new(Record)
 	f := fields.Of(r)
 	f.Set("Key", e.Key)
@@ -196,7 +198,7 @@ func record[Record any](e *kv.Entry[natskv.Envelope]) *Record {
 		f.Set("Metadata", metadata)
 	}
 	if !e.Expires.IsZero() {
-		f.Set("Expiry", time.Until(e.Expires))
+		f.Set("Expiry", max(e.Expires.Sub(now), 1))
 	}
 	return r
 }

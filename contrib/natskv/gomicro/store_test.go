@@ -2,9 +2,11 @@ package gomicro_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,12 +79,12 @@ var errNotFound = errors.New("not found")
 
 func open(t testing.TB, url string, l natskv.Layout, c gomicro.Config) Store {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	s, err := natskv.OpenStore(t.Context(), nc, &natskv.Options{Layout: l})
+	return openWith(t, url, &natskv.Options{Layout: l}, c)
+}
+
+func openWith(t testing.TB, url string, o *natskv.Options, c gomicro.Config) Store {
+	t.Helper()
+	s, err := natskv.OpenStore(t.Context(), connect(t, url), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +96,16 @@ func open(t testing.TB, url string, l natskv.Layout, c gomicro.Config) Store {
 	}
 	t.Cleanup(func() { a.Close() })
 	return a
+}
+
+func connect(t testing.TB, url string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
 }
 
 func noError(t testing.TB, err error) {
@@ -168,10 +180,7 @@ func TestGoldenBytes(t *testing.T) {
 	s := open(t, srv.URL(), natskv.GoMicro(true), gomicro.Config{Table: "prefix_test"})
 	noError(t, s.Write(&Record{Key: "Two", Value: []byte("<2>"), Metadata: map[string]any{"b": "<x>", "a": 1}}))
 	noError(t, s.Write(&Record{Key: "One"}))
-	nc, err := nats.Connect(srv.URL())
-	noError(t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(connect(t, srv.URL()))
 	noError(t, err)
 	stream, err := js.Stream(t.Context(), "KV_default")
 	noError(t, err)
@@ -193,7 +202,7 @@ func TestExpiry(t *testing.T) {
 	noError(t, s.Write(&Record{Key: "lives", Value: []byte("1"), Expiry: time.Hour}))
 	got, err := s.Read("lives")
 	noError(t, err)
-	if e := got[0].Expiry; e <= 59*time.Minute || e > time.Hour {
+	if e := got[0].Expiry; e <= 59*time.Minute || e > 61*time.Minute { // the clock of the server is an estimate
 		t.Errorf("expires in %v; want an hour", e)
 	}
 	noError(t, s.Write(&Record{Key: "lives", Value: []byte("2")}, func(o *WriteOptions) { o.Expiry = time.Now().Add(-time.Second) }))
@@ -209,12 +218,72 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// What is left of a record is by the clock of the servers, whatever that of the service shows.
+func TestExpiryIsByTheClockOfTheServers(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	behind := shifted(t, srv.URL(), "behind", -time.Hour, -time.Hour)
+	s := openWith(t, srv.URL(), &natskv.Options{Layout: natskv.Shared(false), APIPrefix: behind}, gomicro.Config{})
+	noError(t, s.Write(&Record{Key: "k", Value: []byte("1"), Expiry: 30 * time.Minute}))
+	got, err := s.Read("k")
+	noError(t, err)
+	if e := got[0].Expiry; e <= 29*time.Minute || e > 31*time.Minute {
+		t.Errorf("expires in %v; want half an hour", e)
+	}
+	noError(t, s.Write(got[0]))
+	if _, err := s.Read("k"); err != nil {
+		t.Errorf("a record that was written as it was read: %v", err)
+	}
+	// A server may still have what has expired by its clock.
+	late := shifted(t, srv.URL(), "late", 0, -time.Hour)
+	s = openWith(t, srv.URL(), &natskv.Options{Layout: natskv.Shared(false), APIPrefix: late}, gomicro.Config{})
+	got, err = s.Read("k")
+	noError(t, err)
+	if got[0].Expiry != 1 {
+		t.Errorf("expires in %v; want the least there is", got[0].Expiry)
+	}
+}
+
+// shifted returns a prefix of the API under which the server's clock, and the times of its
+// messages, are off by so much.
+func shifted(t testing.TB, url, name string, clock, messages time.Duration) string {
+	t.Helper()
+	nc := connect(t, url)
+	_, err := nc.Subscribe(name+".>", func(m *nats.Msg) {
+		subject := strings.TrimPrefix(m.Subject, name+".")
+		if !strings.HasPrefix(subject, "$KV.") {
+			subject = "$JS.API." + subject
+		}
+		answer, err := nc.RequestMsg(&nats.Msg{Subject: subject, Header: m.Header, Data: m.Data}, testnats.Patience)
+		if err == nil {
+			shift(answer, clock, messages)
+			err = m.RespondMsg(&nats.Msg{Header: answer.Header, Data: answer.Data})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", m.Subject, err)
+		}
+	})
+	noError(t, err)
+	noError(t, nc.Flush())
+	return name
+}
+
+// shift moves the times in an answer of the API.
+func shift(m *nats.Msg, clock, messages time.Duration) {
+	const header, field = "Nats-Time-Stamp", "ts"
+	if at, err := time.Parse(time.RFC3339Nano, m.Header.Get(header)); err == nil {
+		m.Header.Set(header, at.Add(messages).Format(time.RFC3339Nano))
+	}
+	var fields map[string]json.RawMessage
+	var at time.Time
+	if json.Unmarshal(m.Data, &fields) == nil && json.Unmarshal(fields[field], &at) == nil {
+		fields[field], _ = json.Marshal(at.Add(clock))
+		m.Data, _ = json.Marshal(fields)
+	}
+}
+
 func TestBucketsAreMadeAsConfigured(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
-	nc, err := nats.Connect(srv.URL())
-	noError(t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(connect(t, srv.URL()))
 	noError(t, err)
 	for bucket, c := range map[string]gomicro.Config{
 		"plain":  {},
