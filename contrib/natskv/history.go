@@ -14,7 +14,7 @@ import (
 // yields nothing. Values that cannot be read are as in [Bucket.List].
 func (b *Bucket[T]) History(ctx context.Context, key string) iter.Seq2[kv.Entry[T], error] {
 	return func(yield func(kv.Entry[T], error) bool) {
-		_, token, err := b.locate("history", key)
+		full, token, err := b.locate("history", key)
 		if err == nil {
 			_, err = b.stream.find(ctx)
 		}
@@ -26,6 +26,7 @@ func (b *Bucket[T]) History(ctx context.Context, key string) iter.Seq2[kv.Entry[
 				break
 			}
 			from = m.seq + 1
+			b.stream.index.tell(full, delivery{seq: m.seq, time: m.time.UnixNano()}, operation(m.header), ttlOf(m.header))
 			e, bad := b.value(ctx, key, &m, false)
 			ended := e.Op != kv.OpUpdate
 			if after && !ended {

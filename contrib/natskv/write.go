@@ -343,10 +343,17 @@ func isWrongSequence(err error) bool {
 }
 
 // contend decides about a write whose condition did not hold: nil, with the
-// condition changed, if the key has a deletion marker and was to be absent.
+// condition changed, if the key has a deletion marker and was to be absent. It tells the
+// index what stood against the write: a read that follows is not older.
 func (s *stream) contend(ctx context.Context, op, key string, w *written, o settings) error {
+	before, _ := s.index.newest(w.full)
 	m, err := s.fetchLeader(ctx, w.token)
-	if err != nil && !errors.Is(err, errNoMessage) {
+	switch {
+	case err == nil:
+		s.index.note(w.full, &m, operation(m.header), true)
+	case errors.Is(err, errNoMessage):
+		s.index.gone(w.full, before)
+	default:
 		return s.failWrite(op, key, false, err)
 	}
 	live := err == nil && operation(m.header) == kv.OpUpdate
