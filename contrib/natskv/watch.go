@@ -44,12 +44,13 @@ import (
 // # Created or updated
 //
 // A value is reported as created if the watch knows that its key had none: it has
-// syncedSent the current values, and of what followed. A watch with UpdatesOnly, or After,
-// does not know what was there before, and reports as updated what it meets first. For
-// this a watch keeps the keys that have a value in memory.
+// told of the current values, and of what followed. For this it keeps the keys that have a
+// value in memory, until the value expires. A watch with UpdatesOnly, or After, does not know
+// what was there before: it reports as created what follows one of the last deletions that it
+// has met, of which it keeps at least 4,096, and everything else as updated.
 func (b *Bucket[T]) Watch(ctx context.Context, o *kv.WatchOptions) iter.Seq2[kv.Entry[T], error] {
 	return func(yield func(kv.Entry[T], error) bool) {
-		w := watch[T]{Bucket: b, ctx: ctx, yield: yield, live: make(map[string]bool)}
+		w := watch[T]{Bucket: b, ctx: ctx, yield: yield}
 		if o != nil {
 			w.o = *o
 		}
@@ -76,11 +77,9 @@ type watch[T any] struct {
 	ctx   context.Context
 	yield func(kv.Entry[T], error) bool
 
-	begun      bool
-	syncedSent bool            // the marker was yielded
-	complete   bool            // since then live tells of every key
-	live       map[string]bool // keys whose newest change is known: whether they have a value
-	position   uint64
+	begun    bool
+	presence presence
+	position uint64
 }
 
 func (w *watch[T]) run() error {
@@ -98,9 +97,9 @@ func (w *watch[T]) run() error {
 	case w.o.UpdatesOnly:
 		f.policy = deliverNew
 	case w.o.History:
-		f.policy, w.complete = deliverAll, true
+		f.policy, w.presence.complete = deliverAll, true
 	default:
-		f.policy, w.complete = deliverNewest, true
+		f.policy, w.presence.complete = deliverNewest, true
 	}
 	f.init()
 	return f.run(ctx, w)
@@ -120,7 +119,7 @@ func (w *watch[T]) alive(seq uint64) {
 }
 
 func (w *watch[T]) synced() error {
-	w.syncedSent = true
+	w.presence.sync()
 	if !w.yield(kv.Entry[T]{Op: kv.OpSynced, Position: mainstem.Position(w.position)}, nil) {
 		return errStopped
 	}
@@ -134,37 +133,28 @@ func (w *watch[T]) deliver(m *nats.Msg, d delivery) error {
 	if !ours || !inTable || key == "" {
 		return nil
 	}
-	one := message{subject: m.Subject, seq: d.seq, time: time.Unix(0, d.time), header: m.Header, data: m.Data}
-	op := w.judge(key, operation(m.Header))
+	op, ttl := operation(m.Header), ttlOf(m.Header)
 	if w.stream.index.running() { // what this client has seen, its lists and cached values are not behind
-		w.stream.index.tell(full, d, operation(m.Header), ttlOf(m.Header))
+		w.stream.index.tell(full, d, op, ttl)
 	}
-	if !strings.HasPrefix(key, w.o.Prefix) || w.o.IgnoreDeletes && op != kv.OpCreate && op != kv.OpUpdate {
+	if !strings.HasPrefix(key, w.o.Prefix) {
 		return nil
 	}
+	switch {
+	case op != kv.OpUpdate:
+		w.presence.end(key)
+		if w.o.IgnoreDeletes {
+			return nil
+		}
+	case w.presence.begin(key, d.time, w.stream.index.expiry(d.time, ttl)):
+		op = kv.OpCreate
+	}
+	one := message{subject: m.Subject, seq: d.seq, time: time.Unix(0, d.time), header: m.Header, data: m.Data}
 	e, err := w.show(key, &one, op)
 	if !w.yield(e, err) {
 		return errStopped
 	}
 	return nil
-}
-
-// judge decides whether a value created its key, and remembers what it has met.
-func (w *watch[T]) judge(key string, op kv.Op) kv.Op {
-	had, known := w.live[key]
-	if op == kv.OpUpdate {
-		w.live[key] = true
-		if known && !had || !known && w.complete && w.syncedSent {
-			return kv.OpCreate
-		}
-		return op
-	}
-	if w.complete && w.syncedSent {
-		delete(w.live, key)
-	} else {
-		w.live[key] = false
-	}
-	return op
 }
 
 // show makes the entry of a message.
