@@ -49,7 +49,7 @@ func (e *apiError) kind() mainstem.Kind {
 		return mainstem.KindNotFound
 	case codeTooLarge, codeTTLInvalid, codeTTLDisabled, codeAtomicDisabled:
 		return mainstem.KindInvalid
-	case codeMaxBytes:
+	case codeMaxBytes, codeMaxConsumers:
 		return mainstem.KindUnavailable
 	case codeNotEnabled, codeNotForAccount:
 		return mainstem.KindUnsupported
@@ -84,6 +84,8 @@ func (s *stream) fail(op, key string, err error) error {
 		e.Hint = "is JetStream up, and has the bucket a leader?"
 	case isCode(err, codeMaxBytes):
 		e.Hint = "the bucket may have reached its max_bytes"
+	case isCode(err, codeMaxConsumers):
+		e.Hint = "an index, and each watch, is a consumer of the stream: raise its max_consumers, or the account's"
 	}
 	return e
 }

@@ -35,6 +35,8 @@ type feed struct {
 	created    time.Time   // of the stream that the feed has begun with; zero: it has not
 	last       uint64      // sequence of the newest message delivered
 	syncedSent bool        // synced was told
+
+	trouble atomic.Pointer[error] // why the last session ended; nil if there is a consumer now
 }
 
 const (
@@ -93,6 +95,7 @@ func (f *feed) run(ctx context.Context, to sink) error {
 	for {
 		before := f.last
 		err := f.session(ctx, to)
+		f.trouble.Store(&err)
 		var own sinkError
 		switch {
 		case errors.As(err, &own):
@@ -142,6 +145,7 @@ func (f *feed) session(ctx context.Context, to sink) error {
 	if err != nil {
 		return err
 	}
+	f.trouble.Store(nil)
 	defer nc.Publish(f.stream.store.api+"CONSUMER.DELETE."+f.stream.name+"."+name, nil)
 	return s.run(ctx, pending)
 }

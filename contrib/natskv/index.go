@@ -167,11 +167,31 @@ func (x *index) await(ctx context.Context, what string, ok func() bool) error {
 			// A change of what is awaited for long, the loading of many keys, is progress.
 			timeout.Reset(max(x.stream.store.calls.timeout, 2*x.stream.store.maxStale))
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return x.because(context.Cause(ctx))
 		case <-timeout.C:
-			return fmt.Errorf("%s: %w", what, errTimeout)
+			return fmt.Errorf("%s: %w", what, x.because(errTimeout))
 		}
 	}
+}
+
+// because adds the trouble of the feed to err, which has ended a wait. A refusal of the server
+// says more than that there was no answer in time: it takes the place of errTimeout.
+func (x *index) because(err error) error {
+	x.mu.RLock()
+	f := x.feed
+	x.mu.RUnlock()
+	if f == nil {
+		return err
+	}
+	trouble := f.trouble.Load()
+	var refusal *apiError
+	switch {
+	case trouble == nil:
+		return err
+	case errors.Is(err, errTimeout) && errors.As(*trouble, &refusal):
+		return *trouble
+	}
+	return fmt.Errorf("%w; the feed of the index: %w", err, *trouble)
 }
 
 // ready returns when the index may be read: it is loaded, and was up to date at

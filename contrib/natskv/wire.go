@@ -48,6 +48,7 @@ func (e *apiError) Error() string {
 // Codes of JetStream's errors.
 const (
 	codeUnavailable     = 10008
+	codeMaxConsumers    = 10026
 	codeNoMessage       = 10037
 	codeStoreNotCreated = 10049
 	codeStreamExists    = 10058
