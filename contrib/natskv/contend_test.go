@@ -2,6 +2,7 @@ package natskv
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -148,4 +150,24 @@ func TestHistoryReachesTheCache(t *testing.T) {
 	if e := must[kv.Entry[string]](t)(b.Get(ctx, "k")); e.Revision != newest || e.Value != "2" {
 		t.Errorf("read %q at %d; the history has shown %d", e.Value, e.Revision, newest)
 	}
+}
+
+// A feed can be woken as soon as the store knows of it: a connection may be lost and be back
+// while an index begins.
+func TestFeedIsWokenWhileItBegins(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	b := openTable(t, srv.URL(), nil)
+	var listing sync.WaitGroup
+	listing.Go(func() {
+		if _, err := b.Count(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	testkit.Eventually(t, "the feed runs", func() bool {
+		b.store.mu.Lock()
+		defer b.store.mu.Unlock()
+		return len(b.store.mu.feeds) > 0
+	})
+	b.store.wakeFeeds()
+	listing.Wait()
 }

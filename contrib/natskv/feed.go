@@ -76,10 +76,9 @@ var (
 	errStatus = errors.New("the server has ended the consumer")
 )
 
-// init must be called before run and wake.
-func (f *feed) init() {
-	f.beat = max(f.stream.store.maxStale/3, minBeat)
-	f.kick = make(chan struct{}, 1)
+// newFeed returns a feed of all messages of a bucket.
+func newFeed(s *stream) *feed {
+	return &feed{stream: s, filter: s.subject + ">", beat: max(s.store.maxStale/3, minBeat), kick: make(chan struct{}, 1)}
 }
 
 // wake makes the feed begin a new session now.

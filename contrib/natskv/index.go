@@ -72,11 +72,11 @@ func (x *index) begin(ctx context.Context) error {
 	if x.state != indexIdle {
 		return x.err
 	}
-	f := &feed{stream: x.stream, filter: x.stream.subject + ">", policy: deliverNewest, headersOnly: true}
+	f := newFeed(x.stream)
+	f.policy, f.headersOnly = deliverNewest, true
 	if !x.stream.store.start(func(ctx context.Context) { x.run(ctx, f) }) {
 		return errClosed
 	}
-	f.init()
 	x.feed, x.state = f, indexLoading
 	return nil
 }

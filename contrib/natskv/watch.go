@@ -89,7 +89,8 @@ func (w *watch[T]) run() error {
 	ctx, cancel := context.WithCancelCause(w.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.store.ctx, func() { cancel(errClosed) })()
-	f := &feed{stream: w.stream, filter: w.stream.subject + ">", headersOnly: w.o.MetaOnly}
+	f := newFeed(w.stream)
+	f.headersOnly = w.o.MetaOnly
 	switch {
 	case w.o.After > 0:
 		f.policy, f.start = deliverFrom, uint64(w.o.After)+1
@@ -101,7 +102,6 @@ func (w *watch[T]) run() error {
 	default:
 		f.policy, w.presence.complete = deliverNewest, true
 	}
-	f.init()
 	return f.run(ctx, w)
 }
 
