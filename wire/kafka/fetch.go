@@ -32,8 +32,8 @@ import (
 //  1. The session gives the partitions to fetch, the parts (fetch_session.go).
 //  2. begin finds the topic of each part and reads it, in the order of the session, until
 //     the answer has maxBytes. A part behind that gets only its offsets.
-//  3. If there are fewer than MinBytes and no part has failed, wait reads the parts again
-//     as they grow (fetch_wait.go).
+//  3. If there are fewer than MinBytes and no part has failed, wait reads the parts on as
+//     they grow (fetch_wait.go).
 //  4. fill writes the answer; of an incremental session only the parts that have changed.
 //
 // For each read, memory is reserved first (afford, answers.go). The first batch of an answer
@@ -55,15 +55,15 @@ type fetchPart struct {
 	epoch  int32 // the leader epoch that the client sent, -1 for none
 	limit  int   // bytes of batches for this part; the first batch of an answer may be larger
 
-	// The result of the last read. rotate clears it, but for code and stable.
+	// The result of the reads of this fetch. rotate clears it, but for code and stable.
 	src     partition.Reader
 	code    int16              // the error; 0: the fields that follow are valid
-	chunk   partition.Chunk    // Data is from getBuffer, or the reader's
+	chunk   partition.Chunk    // the batches from offset to Next; Data is from getBuffer, or the reader's
 	stable  int64              // the last stable offset, at most chunk.End
 	aborted []producer.Aborted // transactions that touch chunk; only for read-committed fetches
 
 	lastReported lastReported
-	expect       int // bytes found by the last read, as a guess at the next
+	expect       int // bytes found by the last fetch, as a guess at the next
 }
 
 // lastReported holds the offsets of a partition that the client of a fetch session got last.
@@ -119,14 +119,13 @@ func (f *fetch) enough(minBytes int32) bool { return f.failed || f.bytes >= int(
 
 // begin finds the topic of a part and reads it for the first time in this fetch.
 func (f *fetch) begin(ctx context.Context, p *fetchPart) {
-	p.src, p.code, p.chunk, p.aborted = nil, 0, partition.Chunk{}, nil
+	p.src, p.code, p.chunk, p.aborted = nil, 0, partition.Chunk{Next: p.offset}, nil
 	src, err := f.s.recently(ctx, p.name, p.id)
 	if err != nil {
-		p.code = f.s.failure(f.c, "Fetch", err)
+		f.fail(p, err)
 		if p.name == "" && errors.Is(err, mainstem.ErrNotFound) {
 			p.code = kerr.UnknownTopicID.Code
 		}
-		f.failed = true
 		return
 	}
 	if p.code = epochCode(p.epoch); p.code != 0 {
@@ -137,26 +136,32 @@ func (f *fetch) begin(ctx context.Context, p *fetchPart) {
 	f.read(ctx, p)
 }
 
-// read replaces the result of a part by that of a new read. An error becomes the part's code.
+// read reads a part on from chunk.Next. An error becomes the part's code.
 func (f *fetch) read(ctx context.Context, p *fetchPart) {
+	had := len(p.chunk.Data)
+	err := f.readOn(ctx, p)
+	f.bytes += len(p.chunk.Data) - had
+	if err != nil {
+		f.fail(p, err)
+	}
+}
+
+// fail makes err the result of a part, in place of its batches.
+func (f *fetch) fail(p *fetchPart, err error) {
 	f.bytes -= len(p.chunk.Data)
 	f.c.unreserve(len(p.chunk.Data))
 	putBuffer(p.chunk.Data)
-	p.chunk.Data = nil
-	err := f.readInto(ctx, p)
-	if err != nil {
-		p.chunk = partition.Chunk{}
-		p.code = f.s.failure(f.c, "Fetch", err)
-		f.failed = true
-		return
-	}
-	f.bytes += len(p.chunk.Data)
+	p.chunk, p.aborted = partition.Chunk{}, nil
+	p.code = f.s.failure(f.c, "Fetch", err)
+	f.failed = true
 }
 
-// readInto reads a part whose result holds no batches. Only the offsets are read if the
-// answer is full or there is no memory.
-func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
-	limit := min(p.limit, f.maxBytes-f.bytes)
+// readOn appends the batches from chunk.Next on to those that the part has. Only the offsets
+// are read if the answer or the part is full or there is no memory. If it fails, the part has
+// what it had before.
+func (f *fetch) readOn(ctx context.Context, p *fetchPart) error {
+	had := len(p.chunk.Data)
+	limit := min(p.limit-had, f.maxBytes-f.bytes)
 	if f.bytes > 0 && limit <= 0 {
 		return f.ends(ctx, p)
 	}
@@ -165,12 +170,12 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 		return err
 	}
 	reserved := limit
-	defer func() { f.c.unreserve(reserved - len(p.chunk.Data)) }()
+	defer func() { f.c.unreserve(reserved - (len(p.chunk.Data) - had)) }()
 	o := partition.ReadOptions{MaxBytes: limit, MaxFirst: limit, LeaderEpoch: leaderEpoch}
 	t, native := p.src.(*topic.Topic)
 	committed := f.committed && native // only topics of the catalog have transactions
 	if committed {
-		if err := f.ends(ctx, p); err != nil || p.offset >= p.stable {
+		if err := f.ends(ctx, p); err != nil || p.chunk.Next >= p.stable {
 			return err
 		}
 		o.Before = p.stable
@@ -190,30 +195,28 @@ func (f *fetch) readInto(ctx context.Context, p *fetchPart) error {
 			return err
 		}
 	}
-	stable, err := f.s.stableEnd(ctx, p.src, p.num, chunk.End)
+	stable, aborted := p.stable, p.aborted
+	if !committed {
+		stable, err = f.s.stableEnd(ctx, p.src, p.num, chunk.End)
+	} else if len(chunk.Data) > had {
+		aborted, err = f.s.producers.Aborted(ctx, t, p.num, p.offset, chunk.Next)
+	}
 	if err != nil {
 		return err
 	}
-	p.chunk = chunk
-	if !committed {
-		p.stable = stable
-		return nil
-	}
-	if len(chunk.Data) > 0 {
-		p.aborted, err = f.s.producers.Aborted(ctx, t, p.num, p.offset, chunk.Next)
-	}
-	return err
+	p.chunk, p.stable, p.aborted = chunk, stable, aborted
+	return nil
 }
 
 // afford reserves memory for up to want bytes of a part, and returns for how many. If there
 // is none, and the answer has no batches yet, and the partition has some to read, it waits
-// until there is memory for least bytes. 0 means that the part gets no batches; then its
+// until there is memory for least bytes. 0 means that the part gets no more batches; then its
 // offsets have been read.
 func (f *fetch) afford(ctx context.Context, p *fetchPart, want, least int) (int, error) {
 	if n := f.c.reserve(want, least); n > 0 {
 		return n, nil
 	}
-	if err := f.ends(ctx, p); err != nil || f.bytes > 0 || f.failed || p.offset >= p.chunk.End {
+	if err := f.ends(ctx, p); err != nil || f.bytes > 0 || f.failed || p.chunk.Next >= p.chunk.End {
 		return 0, err
 	}
 	n := min(want, least)
@@ -224,29 +227,31 @@ func (f *fetch) afford(ctx context.Context, p *fetchPart, want, least int) (int,
 	return n, nil
 }
 
-// readChunk reads batches of a part. It reads into a pooled buffer if the last read found
-// enough bytes for one. chunk.Data is nil if there are no batches; otherwise dropBatches puts
-// it into the pool when the answer is encoded.
+// readChunk returns the batches that the part has and those that follow. The first read is
+// into a pooled buffer if the last fetch found enough bytes for one. chunk.Data is nil if there
+// are no batches; otherwise dropBatches puts it into the pool when the answer is encoded.
 func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *partition.ReadOptions) (partition.Chunk, error) {
-	var buf []byte
-	if n := min(p.expect, o.MaxBytes); n >= 1<<minBufferBits { // no large buffer for each of many small parts
+	had, buf := len(p.chunk.Data), p.chunk.Data
+	if n := min(p.expect, o.MaxBytes); had == 0 && n >= 1<<minBufferBits { // no large buffer for each of many small parts
 		buf = getBuffer(n)
 	}
 	o.Buffer = buf
-	chunk, err := p.src.Read(ctx, p.num, p.offset, o)
-	p.expect = len(chunk.Data)
-	if p.expect == 0 || cap(chunk.Data) > cap(buf) {
+	chunk, err := p.src.Read(ctx, p.num, p.chunk.Next, o)
+	switch {
+	case had == 0 && len(chunk.Data) == 0:
 		putBuffer(buf)
+		p.chunk.Data, chunk.Data = nil, nil
+	case cap(chunk.Data) > cap(buf): // the reader has moved the batches
+		putBuffer(buf)
+		p.chunk.Data = chunk.Data[:had]
 	}
-	if p.expect == 0 {
-		chunk.Data = nil
-	}
+	p.expect = len(chunk.Data)
 	return chunk, err
 }
 
-// ends sets the result of a part to the offsets of its partition, without batches. The error
-// is an OutOfRangeError if the offset asked for is below the start, or beyond both the end and
-// the bound of the partition.
+// ends sets the offsets of a part to those of its partition, and leaves its batches. The error
+// is an OutOfRangeError if the offset to read next is below the start, or beyond both the end
+// and the bound of the partition.
 func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 	start, err := p.src.Start(ctx, p.num)
 	if err != nil {
@@ -256,21 +261,23 @@ func (f *fetch) ends(ctx context.Context, p *fetchPart) error {
 	if err != nil {
 		return err
 	}
-	most := end
-	if p.offset > end {
+	next, most := p.chunk.Next, end
+	if next > end {
 		if most, err = bound(ctx, p.src, p.num); err != nil {
 			return err
 		}
 	}
-	if p.offset < start || p.offset > most {
+	if next < start || next > most {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "fetch", Err: &topic.OutOfRangeError{
-			Topic: p.src.Name(), Partition: p.num, Offset: p.offset, Start: start, End: end,
+			Topic: p.src.Name(), Partition: p.num, Offset: next, Start: start, End: end,
 		}}
 	}
-	p.chunk = partition.Chunk{Next: p.offset, Start: start, End: end}
-	p.aborted = nil
-	p.stable, err = f.s.stableEnd(ctx, p.src, p.num, end)
-	return err
+	stable, err := f.s.stableEnd(ctx, p.src, p.num, end)
+	if err != nil {
+		return err
+	}
+	p.chunk.Start, p.chunk.End, p.stable = start, end, stable
+	return nil
 }
 
 // fill writes the results into an answer, in an incremental session only those that have

@@ -14,9 +14,10 @@ import (
 //     the connection, which stays registered from one fetch to the next: for a consumer that
 //     asks for the same partitions again, this costs nothing. The end of a transaction and new
 //     records of a shown topic send to a channel of this fetch.
-//  2. A part that was not registered before its last read is read again, because it may have
+//  2. A part that was not registered before its last read is read on, because it may have
 //     grown between that read and the registration.
-//  3. wait reads the parts that have grown, until there is enough or the context ends.
+//  3. wait reads the parts that have grown on, until there is enough or the context ends. Each
+//     read begins behind the batches that the part has, so no batch is read twice.
 //
 // While a fetch waits, its reservations can be recalled: when others need the memory, the
 // fetch answers with the batches that it has, and the connection stays open.
@@ -30,7 +31,7 @@ func bound(ctx context.Context, src partition.Reader, num int32) (int64, error) 
 	return src.End(ctx, num)
 }
 
-// wait reads the parts again as they grow, until there is enough, ctx ends, or a reservation
+// wait reads the parts on as they grow, until there is enough, ctx ends, or a reservation
 // is recalled.
 func (f *fetch) wait(ctx context.Context, minBytes int32) {
 	wake := make(chan struct{}, 1)
@@ -63,7 +64,7 @@ func (f *fetch) wait(ctx context.Context, minBytes int32) {
 	}
 }
 
-// readGrown reads the parts of the partitions in grown again.
+// readGrown reads the parts of the partitions in grown on.
 func (f *fetch) readGrown(ctx context.Context, grown []topic.TopicPartition) {
 	for _, g := range grown {
 		for _, p := range f.parts {
@@ -74,7 +75,7 @@ func (f *fetch) readGrown(ctx context.Context, grown []topic.TopicPartition) {
 	}
 }
 
-// register registers all parts, and reads those again that were not registered before. The
+// register registers all parts, and reads those on that were not registered before. The
 // function returned removes the registrations that end with this fetch.
 func (f *fetch) register(ctx context.Context, wake chan<- struct{}) func() {
 	var stops []func()

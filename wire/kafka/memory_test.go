@@ -49,7 +49,7 @@ func stocked(t *testing.T, n, size int) mainstem.Log {
 }
 
 // batchOf returns a batch of one record.
-func batchOf(t *testing.T, value []byte, c recordbatch.Codec) []byte {
+func batchOf(t testing.TB, value []byte, c recordbatch.Codec) []byte {
 	t.Helper()
 	var b recordbatch.Builder
 	b.Append(&recordbatch.Record{Timestamp: 1000, Key: []byte("k"), Value: value})
