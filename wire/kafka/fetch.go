@@ -136,12 +136,16 @@ func (f *fetch) begin(ctx context.Context, p *fetchPart) {
 	f.read(ctx, p)
 }
 
-// read reads a part on from chunk.Next. An error becomes the part's code.
+// read reads a part on from chunk.Next. An error becomes the part's code, unless ctx has ended:
+// then the wait is over, and the part keeps what it has.
 func (f *fetch) read(ctx context.Context, p *fetchPart) {
+	if ctx.Err() != nil {
+		return
+	}
 	had := len(p.chunk.Data)
 	err := f.readOn(ctx, p)
 	f.bytes += len(p.chunk.Data) - had
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		f.fail(p, err)
 	}
 }
@@ -152,7 +156,9 @@ func (f *fetch) fail(p *fetchPart, err error) {
 	f.c.unreserve(len(p.chunk.Data))
 	putBuffer(p.chunk.Data)
 	p.chunk, p.aborted = partition.Chunk{}, nil
-	p.code = f.s.failure(f.c, "Fetch", err)
+	if p.code = f.s.failure(f.c, "Fetch", err); p.code == kerr.RequestTimedOut.Code {
+		p.code = kerr.KafkaStorageError.Code // Java's consumer fails on a code that Kafka does not send here
+	}
 	f.failed = true
 }
 

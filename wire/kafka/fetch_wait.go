@@ -19,6 +19,9 @@ import (
 //  3. wait reads the parts that have grown on, until there is enough or the context ends. Each
 //     read begins behind the batches that the part has, so no batch is read twice.
 //
+// The end of the context interrupts each step, also a read. It is no error: the parts keep
+// what they have.
+//
 // While a fetch waits, its reservations can be recalled: when others need the memory, the
 // fetch answers with the batches that it has, and the connection stays open.
 
@@ -81,6 +84,9 @@ func (f *fetch) register(ctx context.Context, wake chan<- struct{}) func() {
 	var stops []func()
 	f.c.fetch.keepOnly(f.parts)
 	for _, p := range f.parts {
+		if ctx.Err() != nil {
+			break
+		}
 		if p.code != 0 {
 			continue
 		}
@@ -88,10 +94,10 @@ func (f *fetch) register(ctx context.Context, wake chan<- struct{}) func() {
 		if stop != nil {
 			stops = append(stops, stop)
 		}
-		if err != nil {
-			p.code = f.s.failure(f.c, "Fetch", err)
-			f.failed = true
-		} else if !known {
+		switch {
+		case err != nil && ctx.Err() == nil:
+			f.fail(p, err)
+		case err == nil && !known:
 			f.read(ctx, p)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem"
@@ -78,6 +79,27 @@ func TestWaitingFetchReadsOn(t *testing.T) {
 			t.Errorf("%d records were read for %d batches", got, n)
 		}
 	})
+}
+
+// Partitions without records have no error, also if the wait ends while they are read.
+func TestShortWaitForManyPartitions(t *testing.T) {
+	const partitions = 2000
+	b := start(t, nil, nil)
+	b.topic(t, "t", partitions)
+	c := b.raw(t)
+	for _, level := range []int8{0, 1} {
+		req := fetchOf("t", make([]int64, partitions)...)
+		req.MaxWaitMillis, req.IsolationLevel = 1, level
+		got := fetched(ask[*kmsg.FetchResponse](c, req, 12))
+		if len(got) != partitions {
+			t.Errorf("isolation level %d: %d partitions", level, len(got))
+		}
+		for num, p := range got {
+			if p.ErrorCode != 0 {
+				t.Fatalf("isolation level %d: partition %d: %v", level, num, kerr.ErrorForCode(p.ErrorCode))
+			}
+		}
+	}
 }
 
 // aborted stores the batch of one record in a transaction of its own, and aborts it.
