@@ -78,13 +78,14 @@ func (p *partitionState) read(ctx context.Context, offset int64, o *partition.Re
 		base := int64(rec.First()) - 1
 		first = min(first, base)
 		at := len(c.Data)
-		if base >= before || at > len(o.Buffer) && at-len(o.Buffer)+len(rec.Value) > limit {
+		c.Full = base < before && at > len(o.Buffer) && at-len(o.Buffer)+len(rec.Value) > limit
+		if c.Full || base >= before {
 			p.Seen(int64(rec.Version))
 			stopped = true
 			break
 		}
 		if at == len(o.Buffer) && o.MaxFirst > 0 && len(rec.Value) > o.MaxFirst {
-			c.TooLarge, stopped = len(rec.Value), true
+			c.TooLarge, c.Full, stopped = len(rec.Value), true, true
 			p.Seen(int64(rec.Version))
 			break
 		}

@@ -82,24 +82,28 @@ func TestReadBounds(t *testing.T) {
 			o      *partition.ReadOptions
 			want   []int64
 			next   int64
+			full   bool
 		}{
-			{0, nil, []int64{0, 3, 6, 9, 12}, 15},
-			{4, nil, []int64{3, 6, 9, 12}, 15},
-			{15, nil, nil, 15},
-			{0, &partition.ReadOptions{MaxBytes: 1}, []int64{0}, 3},
-			{5, &partition.ReadOptions{MaxBytes: n}, []int64{3}, 6},
-			{5, &partition.ReadOptions{MaxBytes: 2*n - 1}, []int64{3}, 6},
-			{5, &partition.ReadOptions{MaxBytes: 2 * n}, []int64{3, 6}, 9},
-			{1, &partition.ReadOptions{Before: 6}, []int64{0, 3}, 6},
-			{1, &partition.ReadOptions{Before: 7}, []int64{0, 3, 6}, 9},
-			{6, &partition.ReadOptions{Before: 6}, nil, 6},
+			{0, nil, []int64{0, 3, 6, 9, 12}, 15, false},
+			{4, nil, []int64{3, 6, 9, 12}, 15, false},
+			{15, nil, nil, 15, false},
+			{0, &partition.ReadOptions{MaxBytes: 1}, []int64{0}, 3, true},
+			{12, &partition.ReadOptions{MaxBytes: 1}, []int64{12}, 15, false},
+			{0, &partition.ReadOptions{MaxFirst: 1}, nil, 0, true},
+			{5, &partition.ReadOptions{MaxBytes: n}, []int64{3}, 6, true},
+			{5, &partition.ReadOptions{MaxBytes: 2*n - 1}, []int64{3}, 6, true},
+			{5, &partition.ReadOptions{MaxBytes: 2 * n}, []int64{3, 6}, 9, true},
+			{1, &partition.ReadOptions{Before: 6}, []int64{0, 3}, 6, false},
+			{1, &partition.ReadOptions{Before: 6, MaxBytes: 2 * n}, []int64{0, 3}, 6, false},
+			{1, &partition.ReadOptions{Before: 7}, []int64{0, 3, 6}, 9, false},
+			{6, &partition.ReadOptions{Before: 6}, nil, 6, false},
 		} {
 			chunk, err := tp.Read(t.Context(), 0, x.offset, x.o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := bases(t, chunk.Data); !slices.Equal(got, x.want) || chunk.Next != x.next || chunk.End != 15 {
-				t.Errorf("from %d, %+v: batches %v, next %d, end %d; want %v, %d", x.offset, x.o, got, chunk.Next, chunk.End, x.want, x.next)
+			if got := bases(t, chunk.Data); !slices.Equal(got, x.want) || chunk.Next != x.next || chunk.End != 15 || chunk.Full != x.full {
+				t.Errorf("from %d, %+v: batches %v, next %d, end %d, full %v; want %v, %d", x.offset, x.o, got, chunk.Next, chunk.End, chunk.Full, x.want, x.next)
 			}
 		}
 		// The batches are appended to the buffer, whose bytes do not count for the limits.

@@ -47,12 +47,13 @@ func (t *Topic) read(ctx context.Context, offset, end int64, o *partition.ReadOp
 			return partition.Chunk{}, err
 		}
 		at := int64(r.Position)
-		if size := batchSize(r); o.MaxFirst > 0 && size > o.MaxFirst && len(b.data) == from && (o.Before <= 0 || at < o.Before) {
-			return partition.Chunk{Data: o.Buffer, TooLarge: size, Next: next, End: max(end, at+1)}, nil
+		within := o.Before <= 0 || at < o.Before
+		if size := batchSize(r); o.MaxFirst > 0 && size > o.MaxFirst && len(b.data) == from && within {
+			return partition.Chunk{Data: o.Buffer, TooLarge: size, Full: true, Next: next, End: max(end, at+1)}, nil
 		}
-		if o.Before > 0 && at >= o.Before || !b.add(r, from, limit) {
+		if !within || !b.add(r, from, limit) {
 			b.close()
-			return partition.Chunk{Data: b.data, Next: next, End: max(end, at+1)}, nil
+			return partition.Chunk{Data: b.data, Full: within, Next: next, End: max(end, at+1)}, nil
 		}
 		next = at + 1
 	}

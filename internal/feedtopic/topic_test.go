@@ -94,6 +94,9 @@ func keys(t testing.TB, tp *feedtopic.Topic, offset int64, maxBytes int) (out []
 		if err != nil {
 			t.Fatal(err)
 		}
+		if c.Full != (c.Next < c.End) {
+			t.Fatalf("next %d, end %d, full %v", c.Next, c.End, c.Full)
+		}
 		if len(c.Data) == 0 {
 			if offset < c.End {
 				t.Fatalf("nothing at %d, the end is %d", offset, c.End)

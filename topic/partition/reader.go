@@ -75,6 +75,9 @@ type Chunk struct {
 	// TooLarge is about the size in bytes of the first batch if that is more than
 	// [ReadOptions].MaxFirst; then Data has no batch. Else it is 0.
 	TooLarge int
+	// Full means that [ReadOptions].MaxBytes or MaxFirst has left out the batch at Next, or the next
+	// one that is there.
+	Full bool
 	// Next is the offset at which to continue.
 	Next int64
 	// Start is the partition's first offset. End is its end, if Data reaches it or has no batch;

@@ -32,8 +32,8 @@ import (
 //  1. The session gives the partitions to fetch, the parts (fetch_session.go).
 //  2. begin finds the topic of each part and reads it, in the order of the session, until
 //     the answer has maxBytes. A part behind that gets only its offsets.
-//  3. If there are fewer than MinBytes and no part has failed, wait reads the parts on as
-//     they grow (fetch_wait.go).
+//  3. If there are fewer than MinBytes, no limit has left out batches and no part has failed,
+//     wait reads the parts on as they grow (fetch_wait.go).
 //  4. fill writes the answer; of an incremental session only the parts that have changed.
 //
 // For each read, memory is reserved first (afford, answers.go). The first batch of an answer
@@ -80,12 +80,13 @@ type fetch struct {
 	committed bool // isolation level read_committed
 	maxBytes  int  // of batches in the answer; the first batch may be larger
 	bytes     int  // of batches in the parts
+	full      bool // a limit has left out batches that are there: the answer is due at once
 	failed    bool // a part has an error, or there is no memory: the answer is due at once
 }
 
 // fetchRecords answers with whole record batches from the offsets asked for: at once if there
-// are MinBytes, else when there are, when the maximum wait of the request is over, when a part
-// fails, or when others need the memory.
+// are MinBytes, else when there are, when a limit leaves out batches, when the maximum wait of
+// the request is over, when a part fails, or when others need the memory.
 func (s *Server) fetchRecords(ctx context.Context, c *conn, req *kmsg.FetchRequest) *kmsg.FetchResponse {
 	resp := req.ResponseKind().(*kmsg.FetchResponse)
 	session, parts, code := c.fetch.resume(req)
@@ -114,8 +115,11 @@ func (s *Server) fetchRecords(ctx context.Context, c *conn, req *kmsg.FetchReque
 	return resp
 }
 
-// enough returns whether the answer is due.
-func (f *fetch) enough(minBytes int32) bool { return f.failed || f.bytes >= int(minBytes) }
+// enough returns whether the answer is due. There are whole batches in it, so that it may be
+// full with fewer than MinBytes.
+func (f *fetch) enough(minBytes int32) bool {
+	return f.failed || f.full || f.bytes >= int(minBytes)
+}
 
 // begin finds the topic of a part and reads it for the first time in this fetch.
 func (f *fetch) begin(ctx context.Context, p *fetchPart) {
@@ -169,7 +173,7 @@ func (f *fetch) readOn(ctx context.Context, p *fetchPart) error {
 	had := len(p.chunk.Data)
 	limit := min(p.limit-had, f.maxBytes-f.bytes)
 	if f.bytes > 0 && limit <= 0 {
-		return f.ends(ctx, p)
+		return f.leaveOut(ctx, p)
 	}
 	limit, err := f.afford(ctx, p, max(limit, 1), leastAnswer)
 	if err != nil || limit == 0 {
@@ -211,6 +215,7 @@ func (f *fetch) readOn(ctx context.Context, p *fetchPart) error {
 		return err
 	}
 	p.chunk, p.stable, p.aborted = chunk, stable, aborted
+	f.full = f.full || chunk.Full
 	return nil
 }
 
@@ -222,7 +227,7 @@ func (f *fetch) afford(ctx context.Context, p *fetchPart, want, least int) (int,
 	if n := f.c.reserve(want, least); n > 0 {
 		return n, nil
 	}
-	if err := f.ends(ctx, p); err != nil || f.bytes > 0 || f.failed || p.chunk.Next >= p.chunk.End {
+	if err := f.leaveOut(ctx, p); err != nil || f.bytes > 0 || f.failed || p.chunk.Next >= p.chunk.End {
 		return 0, err
 	}
 	n := min(want, least)
@@ -253,6 +258,20 @@ func (f *fetch) readChunk(ctx context.Context, p *fetchPart, o *partition.ReadOp
 	}
 	p.expect = len(chunk.Data)
 	return chunk, err
+}
+
+// leaveOut sets the offsets of a part that gets no more batches for now, as ends does. If there
+// are some to read and the answer has others, it is full.
+func (f *fetch) leaveOut(ctx context.Context, p *fetchPart) error {
+	if err := f.ends(ctx, p); err != nil {
+		return err
+	}
+	end := p.chunk.End
+	if f.committed {
+		end = p.stable
+	}
+	f.full = f.full || f.bytes > 0 && p.chunk.Next < end
+	return nil
 }
 
 // ends sets the offsets of a part to those of its partition, and leaves its batches. The error

@@ -8,12 +8,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/topic/recordbatch"
+	"github.com/mainstemdev/mainstem/wire/kafka"
 )
 
 // counting is a log that counts the records that its Read yields.
@@ -153,4 +156,52 @@ func TestWaitingFetchOfCommittedRecords(t *testing.T) {
 			t.Errorf("a fetch afterwards gets\n%+v; one that has waited gets\n%+v", at, waited)
 		}
 	})
+}
+
+// A fetch that can get no more bytes than it has does not wait for MinBytes.
+func TestFullAnswerDoesNotWait(t *testing.T) {
+	const batch = 16 << 10
+	for _, tt := range []struct {
+		name   string
+		o      kafka.Options
+		change func(*kmsg.FetchRequest)
+	}{
+		{"limit of the partition", kafka.Options{}, func(r *kmsg.FetchRequest) { r.Topics[0].Partitions[0].PartitionMaxBytes = 1 << 20 }},
+		{"limit of the request", kafka.Options{}, func(r *kmsg.FetchRequest) { r.MaxBytes = 1 << 20 }},
+		{"limit of the server", kafka.Options{MaxFetch: 1 << 20}, func(*kmsg.FetchRequest) {}},
+		{"memory", kafka.Options{MaxRequest: 1 << 20, Memory: budget.New("process", 2<<20)}, func(*kmsg.FetchRequest) {}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, level := range []int8{0, 1} {
+				synctest.Test(t, func(t *testing.T) {
+					c := pipedOn(t, stocked(t, 3<<20/batch, batch), &tt.o, nil).dial(t)
+					req := waitingFetch()
+					req.IsolationLevel = level
+					tt.change(req)
+					begin := time.Now()
+					c.send(req, 11)
+					if part := c.part(11); len(part.RecordBatches) < 400<<10 || time.Since(begin) != 0 {
+						t.Errorf("isolation level %d: %d bytes after %s", level, len(part.RecordBatches), time.Since(begin))
+					}
+				})
+			}
+		})
+	}
+}
+
+// An answer whose limit leaves out all batches of a further partition does not wait, either.
+func TestFullAnswerWithoutAPartition(t *testing.T) {
+	b := start(t, nil, nil)
+	tp := b.topic(t, "t", 2)
+	publish(t, tp, 0, "a")
+	publish(t, tp, 1, "b")
+	c := b.raw(t)
+	req := fetchOf("t", 0)
+	first := len(fetched(ask[*kmsg.FetchResponse](c, req, 12))[0].RecordBatches)
+	req = fetchOf("t", 0, 0)
+	req.MinBytes, req.MaxBytes, req.MaxWaitMillis = 1<<20, int32(first), 600_000
+	got := fetched(ask[*kmsg.FetchResponse](c, req, 12)) // does not wait
+	if len(got[0].RecordBatches) != first || len(got[1].RecordBatches) != 0 || got[1].HighWatermark != 1 {
+		t.Errorf("%+v", got)
+	}
 }

@@ -120,7 +120,7 @@ func TestReadKeepsTheBuffer(t *testing.T) {
 	}
 	got, _ := records(t, plain.Data)
 	some := read(t, tp, 0, &partition.ReadOptions{Before: got[1].Offset})
-	if r, next := records(t, some.Data); len(r) != 1 || next != got[1].Offset || some.Next != next || some.End != plain.End {
+	if r, next := records(t, some.Data); len(r) != 1 || next != got[1].Offset || some.Next != next || some.End != plain.End || some.Full {
 		t.Errorf("before %d: %d records, next %d, %+v", got[1].Offset, len(r), next, some)
 	}
 }
