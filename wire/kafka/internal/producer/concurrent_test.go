@@ -120,7 +120,7 @@ func (s *swarm) someInit(txn string) id {
 		switch code {
 		case 0:
 			return got
-		case kerr.CoordinatorNotAvailable.Code, kerr.ConcurrentTransactions.Code:
+		case kerr.CoordinatorNotAvailable.Code, kerr.CoordinatorLoadInProgress.Code, kerr.ConcurrentTransactions.Code:
 		default:
 			s.Errorf("init %q: code %d", txn, code)
 			return got

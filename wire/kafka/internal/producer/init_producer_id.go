@@ -23,6 +23,9 @@ import (
 // Version 3 adds the producer id and epoch that the client has (KIP-360): after an error it gets
 // the next epoch, or is refused if it was fenced. Version 4 answers PRODUCER_FENCED where older
 // ones answer INVALID_PRODUCER_EPOCH (KIP-588). Versions 1, 2 and 5 change nothing here.
+//
+// After a failure of the log the answer is COORDINATOR_NOT_AVAILABLE, but COORDINATOR_LOAD_IN_PROGRESS
+// to a request without a transactional id.
 
 // lastEpoch is the last epoch that a client gets. The one after it is only in markers: in a
 // partition it fences the client that had lastEpoch.
@@ -44,6 +47,9 @@ func (m *Manager) InitProducerID(ctx context.Context, _ coord.Client, req *kmsg.
 	}
 	if err != nil {
 		resp.ErrorCode = fencedSince(4, req.Version, m.code("InitProducerId", err))
+		if req.TransactionalID == nil && resp.ErrorCode == kerr.CoordinatorNotAvailable.Code {
+			resp.ErrorCode = kerr.CoordinatorLoadInProgress.Code // upon the other, Java looks up the coordinator of no id
+		}
 		return resp
 	}
 	resp.ProducerID, resp.ProducerEpoch = pid, epoch

@@ -219,6 +219,12 @@ func (p *program) partition() int32 {
 	return rapid.Int32Range(0, programPartitions-1).Draw(p.T, "partition")
 }
 
+// passing are the codes after which clients try again.
+var passing = map[int16]bool{
+	kerr.KafkaStorageError.Code: true, kerr.CoordinatorNotAvailable.Code: true,
+	kerr.CoordinatorLoadInProgress.Code: true, kerr.ConcurrentTransactions.Code: true,
+}
+
 // try runs f, a request that returns an error code, with a commit that may fail. It repeats it,
 // perhaps after a restart, after codes after which clients try again.
 func (p *program) try(f func() int16) int16 {
@@ -229,7 +235,7 @@ func (p *program) try(f func() int16) int16 {
 	}
 	code := f()
 	p.log.n = 0
-	for tries := 0; code == kerr.KafkaStorageError.Code || code == kerr.CoordinatorNotAvailable.Code || code == kerr.ConcurrentTransactions.Code; tries++ {
+	for tries := 0; passing[code]; tries++ {
 		if tries > 3 {
 			p.Fatalf("still %v", kerr.ErrorForCode(code))
 		}

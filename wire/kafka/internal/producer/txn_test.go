@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/coord"
 	"github.com/mainstemdev/mainstem/wire/kafka/internal/group"
@@ -209,6 +210,22 @@ func TestInitProducerID(t *testing.T) {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.TransactionalID = &empty
 	f.wantCode("empty id", f.m.InitProducerID(t.Context(), coord.Client{}, req).ErrorCode, kerr.InvalidRequest)
+}
+
+// TestInitOnFailingLog checks that a client without a transactional id is not sent to look for a
+// coordinator.
+func TestInitOnFailingLog(t *testing.T) {
+	for _, outcome := range []mainstem.Outcome{mainstem.NotWritten, mainstem.Unknown} {
+		log := &failing{Log: testengines.Memory(t), outcome: outcome}
+		f := newFixtureOn(t, log)
+		for txn, want := range map[string]*kerr.Error{"": kerr.CoordinatorLoadInProgress, "x": kerr.CoordinatorNotAvailable} {
+			log.n = 1
+			_, code := f.initAs(txn, id{-1, -1}, 5)
+			f.wantCode("init "+txn, code, want)
+		}
+		f.init("")
+		f.init("x")
+	}
 }
 
 // TestInitAborts checks that a new instance of a client aborts the transaction of the former one.
