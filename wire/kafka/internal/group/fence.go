@@ -19,8 +19,9 @@ import (
 //  3. After a conflict both steps are repeated.
 //
 // Invariant: an offset does not change after a new owner of the partition has read it. A rebalance
-// stores a new version of the record before it assigns the partition to another member; after that
-// the condition of the former owner fails.
+// stores a new version of the record before it assigns the partition to another member, and so does
+// a static member that takes the place of its predecessor without a rebalance; after that the
+// condition of the former owner fails.
 //
 // Invariant: an offset that a client has committed has a header beside it, so that it can expire.
 // The header is removed only after all commits with an earlier condition have failed or are in the

@@ -288,8 +288,9 @@ func (g *group) joinStatic(m *member, req *kmsg.JoinGroupRequest) (joined, chan 
 	m.order = old.order
 	g.touch(m)
 	if g.leader == old.id {
-		g.leader, g.changed.header = m.id, true
+		g.leader = m.id
 	}
+	g.changed.header = true // commits of old that are under way have the version before as their condition
 	if g.state != stable || g.vote() != g.protocol || string(old.metadata(g.protocol)) != string(m.metadata(g.protocol)) {
 		return joined{}, g.await(m)
 	}

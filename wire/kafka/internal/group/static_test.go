@@ -54,6 +54,29 @@ func TestStaticReplaced(t *testing.T) {
 	})
 }
 
+// A commit of the former client that is under way when the static member comes back is not stored.
+func TestCommitOfReplacedStatic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.topics.create("t", 1)
+		a, b := two(t, w)
+		for name, m := range map[string]*classicMember{"leader": a, "other": b} {
+			req := commitRequest("g", "t", 0, 7)
+			req.MemberID, req.InstanceID, req.Generation = m.id, m.instance, m.gen
+			w.beforeNext(func() {
+				m.id = ""
+				wantCode(t, name, m.join().ErrorCode, nil)
+			})
+			wantCode(t, name, w.commit(req), kerr.FencedInstanceID)
+			if got := w.fetch("g", "t", 0); got != -1 {
+				t.Errorf("%s: stored %d after the new client has read the offset", name, got)
+			}
+		}
+		wantCode(t, "the leader", a.beat(), nil)
+		wantCode(t, "the other", b.beat(), nil)
+	})
+}
+
 func TestStaticLeaderReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Options{})
