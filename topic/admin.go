@@ -24,11 +24,11 @@ type Spec struct {
 // topic's only in '.' and '_'. The last rule does not hold if two catalogs create such topics at
 // the same moment. A program that needs a topic at each start calls [Catalog.Ensure].
 func (c *Catalog) Create(ctx context.Context, name string, s Spec) (*Topic, error) {
+	if err := c.Validate(name, s); err != nil {
+		return nil, err
+	}
 	if s.Partitions == 0 {
 		s.Partitions = 1
-	}
-	if err := c.validate(name, s.Partitions, s.Config); err != nil {
-		return nil, err
 	}
 	if c.closed() {
 		return nil, closed("create topic")
@@ -65,16 +65,17 @@ func committed(err error) error {
 	return err
 }
 
-// validate returns an Invalid error for a name, a number of partitions or configurations that no
-// topic may have.
-func (c *Catalog) validate(name string, partitions int32, config Config) error {
+// Validate returns an Invalid error for a name, a number of partitions or configurations that no
+// topic of the log may have. Create, Ensure and Alter refuse the same. It does not look at the
+// topics that there are.
+func (c *Catalog) Validate(name string, spec Spec) error {
 	if err := ValidateName(name); err != nil {
 		return err
 	}
-	if partitions < 1 || partitions > MaxPartitions {
-		return mainstem.Refusef(mainstem.KindInvalid, "topic "+name, "%d partitions: want 1 to %d", partitions, MaxPartitions)
+	if spec.Partitions < 0 || spec.Partitions > MaxPartitions {
+		return mainstem.Refusef(mainstem.KindInvalid, "topic "+name, "%d partitions: want 1 to %d", spec.Partitions, MaxPartitions)
 	}
-	s, err := config.parse()
+	s, err := spec.Config.parse()
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (c *Catalog) change(ctx context.Context, name string, edit func(*meta) erro
 		if err := edit(&m); err != nil {
 			return err
 		}
-		if err := c.validate(name, m.Partitions, m.Config); err != nil {
+		if err := c.Validate(name, Spec{Partitions: m.Partitions, Config: m.Config}); err != nil {
 			return err
 		}
 		b := mainstem.NewBatch()

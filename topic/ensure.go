@@ -22,11 +22,7 @@ import (
 // [Catalog.Create], Invalid means a name, a number of partitions or a configuration that no topic
 // may have.
 func (c *Catalog) Ensure(ctx context.Context, name string, s Spec) (*Topic, error) {
-	partitions := s.Partitions
-	if partitions == 0 {
-		partitions = 1
-	}
-	if err := c.validate(name, partitions, s.Config); err != nil {
+	if err := c.Validate(name, s); err != nil {
 		return nil, err
 	}
 	for {

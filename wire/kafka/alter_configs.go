@@ -76,7 +76,7 @@ func (s *Server) alter(ctx context.Context, r configResource, double, validateOn
 		if err := edit(cfg); err != nil {
 			return err
 		}
-		return configRefusal(cfg.Validate())
+		return configRefusal(s.topics.Validate(t.Name(), topic.Spec{Config: cfg}))
 	}
 	return configRefusal(s.topics.Alter(ctx, t.Name(), edit))
 }

@@ -61,8 +61,8 @@ func (s *Server) createTopic(ctx context.Context, asked *kmsg.CreateTopicsReques
 		switch {
 		case errors.Is(err, mainstem.ErrExists):
 			return refuse(kerr.TopicAlreadyExists, "topic %q exists already", asked.Topic)
-		case errors.Is(err, mainstem.ErrInvalid): // beyond a limit of the log: all else was checked
-			return refuse(kerr.InvalidConfig, "%v", err)
+		case errors.Is(err, mainstem.ErrInvalid): // a topic with a colliding name was created since
+			return refuse(kerr.InvalidTopicException, "%v", err)
 		case err != nil:
 			return err
 		}
@@ -137,7 +137,7 @@ func (s *Server) topicSpec(asked *kmsg.CreateTopicsRequestTopic) (topic.Spec, er
 		}
 		spec.Config[cfg.Name] = *cfg.Value
 	}
-	if err := spec.Config.Validate(); err != nil {
+	if err := s.topics.Validate(asked.Topic, spec); err != nil { // name and partitions are valid
 		return spec, refuse(kerr.InvalidConfig, "%v", err)
 	}
 	return spec, nil

@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
@@ -181,6 +183,31 @@ func TestCreateTopicsOnlyValidates(t *testing.T) {
 	req.Topics[0].ReplicationFactor = 2
 	got = ask[*kmsg.CreateTopicsResponse](b.raw(t), req, 7).Topics[0]
 	coded(t, got.ErrorCode, got.ErrorMessage, kerr.InvalidReplicationFactor)
+}
+
+// A request that only validates is refused with the same code as the real one.
+func TestValidateOnlyChecksTheLimitOfTheLog(t *testing.T) {
+	b := start(t, nil, nil)
+	b.topic(t, "t", 1)
+	c := b.raw(t)
+	beyond := kmsg.StringPtr(strconv.Itoa(mainstem.DefaultMaxValue + 1))
+	for _, only := range []bool{true, false} {
+		create := newTopic("new", func(one *kmsg.CreateTopicsRequestTopic) {
+			one.Configs = []kmsg.CreateTopicsRequestTopicConfig{{Name: topic.MaxMessageBytes, Value: beyond}}
+		})
+		create.ValidateOnly = only
+		created := ask[*kmsg.CreateTopicsResponse](c, create, 7).Topics[0]
+		coded(t, created.ErrorCode, created.ErrorMessage, kerr.InvalidConfig, *beyond)
+		replace := kmsg.NewPtrAlterConfigsRequest()
+		one := kmsg.NewAlterConfigsRequestResource()
+		one.ResourceType, one.ResourceName = kmsg.ConfigResourceTypeTopic, "t"
+		one.Configs = []kmsg.AlterConfigsRequestResourceConfig{{Name: topic.MaxMessageBytes, Value: beyond}}
+		replace.Resources, replace.ValidateOnly = append(replace.Resources, one), only
+		replaced := ask[*kmsg.AlterConfigsResponse](c, replace, 2).Resources[0]
+		coded(t, replaced.ErrorCode, replaced.ErrorMessage, kerr.InvalidConfig, *beyond)
+		altered := alter(c, 1, only, kmsg.ConfigResourceTypeTopic, "t", change{topic.MaxMessageBytes, kmsg.IncrementalAlterConfigOpSet, *beyond})
+		coded(t, altered.ErrorCode, altered.ErrorMessage, kerr.InvalidConfig, *beyond)
+	}
 }
 
 func TestCreatePartitions(t *testing.T) {
