@@ -60,9 +60,10 @@
 //
 // There is no null: a column that was not given is "" or 0. Texts that are too
 // long for their column are cut, between characters; numbers out of range, and
-// reals that are no number (NaN), are Invalid. Times are seconds since 1970. A text where a number is wanted, and a
-// number where a text is wanted, is converted if it can be. to_char, to_time and the
-// parts of times are in UTC.
+// reals that are no number (NaN), are Invalid. Times are seconds since 1970. A text where a
+// number is wanted, and a number where a text is wanted, is converted if it can be; a text of a
+// column or a function that is compared with a number is Invalid. to_char, to_time and the parts
+// of times are in UTC.
 //
 // # Guarantees
 //

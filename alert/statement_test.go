@@ -138,6 +138,9 @@ func TestTextsAreNoNumbers(t *testing.T) {
 	for _, condition := range []string{
 		"Severity = '5'", "Severity = ' 5.0 '", "'5' = Severity + 0", "Severity + 0 in ('5')", "Severity in ('4', '5')", "Severity between '1' and '9'",
 		"'5' in (Type, Severity)", "'5' in (Node)", "'5.0' in (4, 5)", "'5' in (4, '5')", "'6' not in (Severity, Type)", "'5' in (Severity + 0, '7')",
+		"Node in (4, 5)", "(Node) = (5)", "Node = -5 or Node <> -5", "Node %= 5", "Severity %< 10", "Severity %= '05'", "'5' in (select Severity from alerts.status)",
+		"case Node when 5 then 1 else 0 end = 1", "case '5' when Severity + 0 then 1 else 0 end = 1", "to_int(nvp_get('n=\"10\"', 'n')) > 9",
+		"case when Type = 1 then 5 else 'x' end = '5'",
 		"'5' between 1 and 9", "'5' between Type and Severity", "'05' between Severity and 5", "not ('5' between Severity + 1 and '9')",
 		"Node = 5", "Node = '5'", "Severity > '-1e3'", "Severity like '5'", "Node <> 'Critical'", "Severity = to_int(Node)",
 	} {
@@ -145,6 +148,57 @@ func TestTextsAreNoNumbers(t *testing.T) {
 	}
 	want(t, s, "[[1]]", "select count(*) from alerts.status via 'a'")
 	want(t, s, "[[Critical]]", "select Conversion from alerts.conversions where Value = '5'")
+}
+
+// TestTextsAndNumbersAreNotCompared: SQLite finds each text greater than each number, so a DELETE
+// with such a condition would take all rows.
+func TestTextsAndNumbersAreNotCompared(t *testing.T) {
+	s := open(t, testengines.Memory(t), Options{})
+	exec(t, s, `insert into alerts.status (Identifier, Severity, AlertKey, ExtendedAttr) values ('a', 5, '10', 'retries="1"'), ('b', 80, '9', '')`)
+	for condition, wanted := range map[string]string{
+		"nvp_get(ExtendedAttr, 'retries') > 3":                    "the result of nvp_get, of type varchar, cannot be compared with an expression of type integer64",
+		"nvp_get(ExtendedAttr, 'retries') <> 80":                  "nvp_get",
+		"5 > (nvp_get(ExtendedAttr, 'retries'))":                  "nvp_get",
+		"nvp_get(ExtendedAttr, 'retries') not in (80, 443)":       "nvp_get",
+		"Severity in (1, nvp_get(ExtendedAttr, 'retries'))":       "the column Severity, of type integer,",
+		"nvp_get(ExtendedAttr, 'retries') > Severity":             "the column Severity, of type integer,",
+		"nvp_get(ExtendedAttr, 'retries') between 1 and 9":        "nvp_get",
+		"Severity between 1 and nvp_get(ExtendedAttr, 'retries')": "nvp_get",
+		"'5' between Severity and AlertKey":                       "the column AlertKey",
+		"nvp_get(ExtendedAttr, 'retries') <> all (80, 443)":       "nvp_get",
+		"nvp_get(ExtendedAttr, 'retries') %> 3":                   "nvp_get",
+		"substr(AlertKey, 1, 2) <> 10":                            "the result of substr",
+		"to_char(Severity) >= 5":                                  "the result of to_char",
+		"AlertKey + '0' > 9":                                      "an expression of type varchar",
+		"+AlertKey <> 10":                                         "an expression of type varchar",
+		"AlertKey > 9":                                            "the column AlertKey, of type varchar, cannot be compared",
+		"AlertKey between 1 and 9":                                "the column AlertKey",
+		"AlertKey <> Severity":                                    "the column AlertKey",
+		"9 not in (AlertKey)":                                     "the column AlertKey",
+		"5 not in (select AlertKey from alerts.status)":           "the result of a SELECT, of type varchar,",
+		"AlertKey not in (select Severity from alerts.status)":    "the column AlertKey",
+		"(select min(AlertKey) from alerts.status) > 3":           "an expression of type varchar",
+		"case nvp_get('', 'n') when 5 then 0 else 1 end = 1":      "nvp_get",
+		"case 5 when AlertKey then 0 else 1 end = 1":              "the column AlertKey",
+		"case when Severity > 3 then 1 else AlertKey end > 9":     "an expression of type varchar",
+		"'x' not in (select Severity from alerts.status)":         "is no number",
+		"case 'x' when Severity then 0 else 1 end = 1":            "is no number",
+	} {
+		r, err := s.Exec(t.Context(), "delete from alerts.status where "+condition)
+		if !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("%s: %+v, %v; want %s", condition, r, err, wanted)
+		}
+	}
+	for text, wanted := range map[string]string{
+		"select dist(AlertKey, Severity) from alerts.status": "the column AlertKey",
+		"delete from alerts.status via to_int('5')":          "the column Identifier, of type varchar,",
+		"select * from alerts.status where AlertKey > 9":     "to_int(…)",
+	} {
+		if r, err := s.Exec(t.Context(), text); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("%s: %+v, %v; want %s", text, r, err, wanted)
+		}
+	}
+	want(t, s, "[[2]]", "select count(*) from alerts.status")
 }
 
 // TestLargePatterns: a pattern that would take much memory is refused, and those that are kept take

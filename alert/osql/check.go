@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/mainstemdev/mainstem"
 )
 
 // Check says that a literal is compared with a number, and so has to be one: SQLite
@@ -58,9 +60,32 @@ func isNumber(s string) bool {
 }
 
 // comparable notes what has to be checked so that two values can be compared, and
-// returns them as SQLite compares them.
-func (t *translator) comparable(left, right value) (value, value) {
-	return t.against(left, right), t.against(right, left)
+// returns them as SQLite compares them. ordered says that the order counts, not only
+// whether they are equal. See [mixed] for what cannot be compared.
+func (t *translator) comparable(left, right value, ordered bool) (value, value, error) {
+	if err := mixed(left, right, ordered); err != nil {
+		return left, right, err
+	}
+	return t.against(left, right), t.against(right, left), nil
+}
+
+// mixed refuses a text that is compared with a number. SQLite finds each text greater than each
+// number, or compares the number as a text, so '10' is before '9'. Allowed are a literal, which
+// [Query.Check] looks at, and a column of text that equals a constant: it is compared as a text.
+func mixed(left, right value, ordered bool) error {
+	text, number := left, right
+	if !text.typ.Text() {
+		text, number = right, left
+	}
+	switch {
+	case !text.typ.Text() || number.typ.Text() || text.literal != nil:
+		return nil
+	case text.of != nil && number.constant && !ordered:
+		return nil
+	}
+	e := mainstem.Refusef(mainstem.KindInvalid, "sql", "%s cannot be compared with %s", text, number)
+	e.Hint = "to_int(…) and to_real(…) make a number of a text, to_char(…) a text of a number"
+	return e
 }
 
 // against returns v as it is compared with other. A column converts a text that it is
@@ -74,4 +99,27 @@ func (t *translator) against(v, other value) value {
 		v.sql = "CAST(" + v.sql + " AS NUMERIC)"
 	}
 	return v
+}
+
+// among returns left and list as left is looked for in the list. A column of a list does not convert
+// a text or a number, so a literal text that is looked for among numbers is converted here, and a
+// number is not looked for among columns of text.
+func (t *translator) among(left value, list []value, ordered bool) (value, []value, error) {
+	if left.literal != nil && left.typ.Text() {
+		for _, x := range list {
+			if !x.typ.Text() {
+				t.query.Checks = append(t.query.Checks, Check{Slot: left.literal.Index, Column: x.of, Type: x.typ})
+				left = value{sql: "CAST(" + left.sql + " AS NUMERIC)", typ: x.typ}
+				break
+			}
+		}
+	}
+	out := make([]value, len(list))
+	for i, x := range list {
+		if err := mixed(left, x, ordered || !left.typ.Text()); err != nil {
+			return left, nil, err
+		}
+		out[i] = t.against(x, left)
+	}
+	return left, out, nil
 }

@@ -34,8 +34,9 @@
 //
 // # Errors
 //
-// All are [*mainstem.Error]: Invalid with the place for what is no SQL, NotFound for
-// tables and columns, Unsupported, naming it, for what only IBM's server can do.
+// All are [*mainstem.Error]: Invalid with the place for what is no SQL, and for a text that
+// is compared with a number and is neither a literal nor made a number, NotFound for tables and
+// columns, Unsupported, naming it, for what only IBM's server can do.
 //
 // # Concurrency and ownership
 //

@@ -1,6 +1,8 @@
 package osql
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mainstemdev/mainstem"
@@ -8,11 +10,24 @@ import (
 
 // value is a translated expression.
 type value struct {
-	sql     string
-	typ     Type
-	column  *Column // if it is nothing but a column
-	of      *Column // the same, also in parentheses
-	literal *slot   // if it is nothing but a literal, also in parentheses
+	sql      string
+	typ      Type
+	column   *Column // if it is nothing but a column
+	of       *Column // the same, also in parentheses
+	literal  *slot   // if it is nothing but a literal, also in parentheses
+	constant bool    // it is a literal, also in parentheses or with a sign
+	call     string  // the function that returns it
+}
+
+// String says what the value is, for errors.
+func (v value) String() string {
+	switch {
+	case v.of != nil:
+		return fmt.Sprintf("the column %s, of type %s,", v.of.Name, v.typ)
+	case v.call != "":
+		return fmt.Sprintf("the result of %s, of type %s,", v.call, v.typ)
+	}
+	return fmt.Sprintf("an expression of type %s", v.typ)
 }
 
 // terms translates the parts of a chain of operators and joins them.
@@ -73,8 +88,9 @@ func (t *translator) compare(c *comparison, sc *scope) (value, error) {
 		sql, err = t.anyOf(left, tail.Op, tail.Any, sc)
 	case tail.Op != "":
 		var right value
-		right, err = t.sum(tail.Right, sc)
-		sql = t.operation(left, tail.Op, right)
+		if right, err = t.sum(tail.Right, sc); err == nil {
+			sql, err = t.operation(left, tail.Op, right)
+		}
 	case tail.Like != nil:
 		sql, err = t.like(left, tail.Like, sc)
 	case tail.In != nil:
@@ -88,22 +104,27 @@ func (t *translator) compare(c *comparison, sc *scope) (value, error) {
 	return value{sql: "(" + sql + ")", typ: Boolean}, err
 }
 
-// operation writes a comparison. Those with % do not look at the case.
-func (t *translator) operation(a value, op string, b value) string {
-	left, right := a.sql, b.sql
-	x, y := t.comparable(a, b)
-	if op[0] == '%' { // compares texts
-		left, right, op = "lower("+left+")", "lower("+right+")", op[1:]
-	} else {
-		left, right = x.sql, y.sql
-	}
+// operation writes a comparison. Those with % do not look at the case of texts.
+func (t *translator) operation(a value, op string, b value) (string, error) {
+	folded := op[0] == '%'
+	op = strings.TrimPrefix(op, "%")
+	ordered := false
 	switch op {
-	case "==":
+	case "==", "=":
 		op = "="
-	case "!=":
+	case "!=", "<>":
 		op = "<>"
+	default:
+		ordered = true
 	}
-	return left + " " + op + " " + right
+	x, y, err := t.comparable(a, b, ordered)
+	if err != nil {
+		return "", err
+	}
+	if folded && a.typ.Text() && b.typ.Text() {
+		return "lower(" + x.sql + ") " + op + " lower(" + y.sql + ")", nil
+	}
+	return x.sql + " " + op + " " + y.sql, nil
 }
 
 // anyOf translates = ANY (...) and its relatives.
@@ -120,18 +141,25 @@ func (t *translator) anyOf(left value, op string, q *quantified, sc *scope) (str
 		}
 		return "", mainstem.Refusef(mainstem.KindUnsupported, "sql", "%s %s with a SELECT is not supported", op, q.Quantifier)
 	}
-	return t.each(q, sc, func(right value) string { return "(" + t.operation(left, op, right) + ")" })
+	return t.each(q, sc, func(right value) (string, error) {
+		sql, err := t.operation(left, op, right)
+		return "(" + sql + ")", err
+	})
 }
 
 // each joins what make returns for each value of a quantified list.
-func (t *translator) each(q *quantified, sc *scope, make func(value) string) (string, error) {
+func (t *translator) each(q *quantified, sc *scope, make func(value) (string, error)) (string, error) {
 	var parts []string
 	for _, e := range q.Set.List {
 		x, err := t.expr(e, sc)
 		if err != nil {
 			return "", err
 		}
-		parts = append(parts, make(x))
+		part, err := make(x)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, part)
 	}
 	between := " OR "
 	if q.Quantifier == "ALL" {
@@ -154,7 +182,7 @@ func (t *translator) like(left value, l *likeTail, sc *scope) (string, error) {
 	if l.Any.Set.Sub != nil {
 		return "", mainstem.Refusef(mainstem.KindUnsupported, "sql", "LIKE %s with a SELECT is not supported", l.Any.Quantifier)
 	}
-	return t.each(l.Any, sc, func(p value) string { return "osql_like(" + left.sql + ", " + p.sql + ")" })
+	return t.each(l.Any, sc, func(p value) (string, error) { return "osql_like(" + left.sql + ", " + p.sql + ")", nil })
 }
 
 // plain reports whether the pattern is a literal that matches what contains it.
@@ -176,7 +204,8 @@ func (t *translator) in(left value, s *set, sc *scope) (string, error) {
 		if len(names) != 1 {
 			return "", mainstem.Refusef(mainstem.KindInvalid, "sql", "a SELECT inside of IN gives one column, not %d", len(names))
 		}
-		return left.sql + " IN (" + sub + ")", nil
+		left, _, err = t.among(left, []value{{typ: names[0].Type, call: "a SELECT"}}, true)
+		return left.sql + " IN (" + sub + ")", err
 	}
 	list := make([]value, len(s.List))
 	for i, e := range s.List {
@@ -185,27 +214,15 @@ func (t *translator) in(left value, s *set, sc *scope) (string, error) {
 			return "", err
 		}
 	}
-	left = t.among(left, list)
+	left, list, err := t.among(left, list, false)
+	if err != nil {
+		return "", err
+	}
 	parts := make([]string, len(list))
 	for i, x := range list {
-		parts[i] = t.against(x, left).sql
+		parts[i] = x.sql
 	}
 	return left.sql + " IN (" + strings.Join(parts, ", ") + ")", nil
-}
-
-// among returns left as it is looked for in a list. A column of a list does not convert a text, so
-// a literal that is looked for among numbers is converted here.
-func (t *translator) among(left value, list []value) value {
-	if left.literal == nil || !left.typ.Text() {
-		return left
-	}
-	for _, x := range list {
-		if !x.typ.Text() {
-			t.query.Checks = append(t.query.Checks, Check{Slot: left.literal.Index, Column: x.of, Type: x.typ})
-			return value{sql: "CAST(" + left.sql + " AS NUMERIC)", typ: x.typ}
-		}
-	}
-	return left
 }
 
 func (t *translator) between(left value, b *between, sc *scope) (string, error) {
@@ -217,8 +234,11 @@ func (t *translator) between(left value, b *between, sc *scope) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	left = t.among(left, []value{low, high})
-	return left.sql + " BETWEEN " + t.against(low, left).sql + " AND " + t.against(high, left).sql, nil
+	left, ends, err := t.among(left, []value{low, high}, true)
+	if err != nil {
+		return "", err
+	}
+	return left.sql + " BETWEEN " + ends[0].sql + " AND " + ends[1].sql, nil
 }
 
 // sum translates + and -; + between texts, or a text and anything, joins them.
@@ -282,7 +302,7 @@ func (t *translator) unary(u *unary, sc *scope) (value, error) {
 		if v.typ.Text() && negative {
 			return v, mainstem.Refusef(mainstem.KindInvalid, "sql", "a minus before a text has no meaning")
 		}
-		v.column, v.of, v.literal = nil, nil, nil
+		v.column, v.of, v.literal, v.call = nil, nil, nil, ""
 		if negative {
 			v.sql = "(- " + v.sql + ")"
 		} else {
@@ -295,7 +315,7 @@ func (t *translator) unary(u *unary, sc *scope) (value, error) {
 func (t *translator) primary(p *primary, sc *scope) (value, error) {
 	switch {
 	case p.Slot != nil:
-		return value{sql: t.param(Param{Slot: p.Slot.Index}), typ: p.Slot.Kind.typ(), literal: p.Slot}, nil
+		return value{sql: t.param(Param{Slot: p.Slot.Index}), typ: p.Slot.Kind.typ(), literal: p.Slot, constant: true}, nil
 	case p.Bool != "":
 		return value{sql: strings.ToUpper(p.Bool), typ: Boolean}, nil
 	case p.Case != nil:
@@ -358,43 +378,57 @@ func (t *translator) unknown(parts []string, sc *scope) error {
 	return mainstem.Refusef(mainstem.KindNotFound, "sql", "there is no column %s", n)
 }
 
+// caseWhen translates CASE. If some of its results are texts, all are.
 func (t *translator) caseWhen(c *caseExpr, sc *scope) (value, error) {
-	var b strings.Builder
-	b.WriteString("CASE")
-	out := value{}
-	var operand *value
-	if c.Operand != nil {
-		x, err := t.expr(c.Operand, sc)
-		if err != nil {
-			return out, err
-		}
-		operand = &x
-		b.WriteString(" " + x.sql)
+	var operand value
+	var whens, results []value
+	add := func(list *[]value, e *expr) error {
+		x, err := t.expr(e, sc)
+		*list = append(*list, x)
+		return err
 	}
-	for i, w := range c.Whens {
-		when, err := t.expr(w.When, sc)
-		if err != nil {
-			return out, err
+	var err error
+	if c.Operand != nil {
+		operand, err = t.expr(c.Operand, sc)
+	}
+	for _, w := range c.Whens {
+		if err == nil {
+			err = add(&whens, w.When)
 		}
-		if operand != nil {
-			when = t.against(when, *operand)
+		if err == nil {
+			err = add(&results, w.Then)
 		}
-		then, err := t.expr(w.Then, sc)
-		if err != nil {
-			return out, err
+	}
+	if c.Else != nil && err == nil {
+		err = add(&results, c.Else)
+	}
+	if c.Operand != nil && err == nil {
+		operand, whens, err = t.among(operand, whens, false)
+	}
+	if err != nil {
+		return value{}, err
+	}
+	out := value{typ: results[0].typ}
+	if slices.ContainsFunc(results, func(r value) bool { return r.typ.Text() != out.typ.Text() }) {
+		out.typ = Varchar
+		for i := range results {
+			if !results[i].typ.Text() {
+				results[i].sql = "CAST(" + results[i].sql + " AS TEXT)"
+			}
 		}
-		b.WriteString(" WHEN " + when.sql + " THEN " + then.sql)
-		if i == 0 {
-			out.typ = then.typ
-		}
+	}
+	var b strings.Builder
+	b.WriteString("(CASE")
+	if c.Operand != nil {
+		b.WriteString(" " + operand.sql)
+	}
+	for i, w := range whens {
+		b.WriteString(" WHEN " + w.sql + " THEN " + results[i].sql)
 	}
 	if c.Else != nil {
-		x, err := t.expr(c.Else, sc)
-		if err != nil {
-			return out, err
-		}
-		b.WriteString(" ELSE " + x.sql)
+		b.WriteString(" ELSE " + results[len(whens)].sql)
 	}
-	out.sql = "(" + b.String() + " END)"
+	b.WriteString(" END)")
+	out.sql = b.String()
 	return out, nil
 }

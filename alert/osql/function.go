@@ -107,7 +107,10 @@ func number(typ Type) function {
 }
 
 func dist(t *translator, args []value) (value, error) {
-	x, y := t.comparable(args[0], args[1])
+	x, y, err := t.comparable(args[0], args[1], false)
+	if err != nil {
+		return value{}, err
+	}
 	return value{sql: fill("total(%[1]s = %[2]s)", []value{x, y}), typ: Integer}, nil
 }
 
@@ -170,7 +173,9 @@ func (t *translator) call(c *call, sc *scope) (value, error) {
 	if c.Distinct {
 		args[0].sql = "DISTINCT " + args[0].sql
 	}
-	return f.translate(t, args)
+	v, err := f.translate(t, args)
+	v.call = c.Name
+	return v, err
 }
 
 func between2(low, high int) string {

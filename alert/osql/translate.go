@@ -319,7 +319,9 @@ func (t *translator) conditions(sc *scope, v *via, where *expr) ([]string, error
 				e.Hint = "write VIA 'value', or WHERE with the condition"
 				return nil, e
 			}
-			x = t.against(x, value{typ: c.Type, of: c})
+			if _, x, err = t.comparable(value{typ: c.Type, of: c}, x, false); err != nil {
+				return nil, err
+			}
 			out = append(out, fmt.Sprintf("%s.%s = %s", table.alias, MirrorColumn(c), x.sql))
 		}
 		if keys != len(v.Keys) {
