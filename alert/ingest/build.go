@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/mainstemdev/mainstem/alert"
 )
 
 // build makes a definition a mapping; nil if the definition was not understood.
@@ -11,7 +13,7 @@ func (p *mappingParser) build(s Source, d *definition) *Mapping {
 	if d.schema == nil {
 		return nil
 	}
-	m := &Mapping{source: s, table: d.table, drop: d.drop, extract: d.extract, unmapped: d.unmapped, rest: -1}
+	m := &Mapping{source: s, table: d.table, columnsOf: p.columnsOf, drop: d.drop, extract: d.extract, unmapped: d.unmapped, rest: -1}
 	for _, c := range d.schema {
 		if numbered(&c) || d.rules[c.Name] == nil && !d.byName && c.Name != d.unmapped {
 			continue
@@ -76,15 +78,30 @@ func (m *Mapping) index(d *definition) {
 	}
 }
 
+// gone returns the columns of the mapping that its table has no more.
+func (m *Mapping) gone() map[string]bool {
+	now := m.columnsOf(m.table)
+	if now == nil {
+		return nil // the table is missing
+	}
+	gone := map[string]bool{}
+	for _, name := range m.names {
+		if !slices.ContainsFunc(now, func(c alert.Column) bool { return c.Name == name }) {
+			gone[name] = true
+		}
+	}
+	return gone
+}
+
 // compact leaves out the columns that no row has anything in: they would get "" or 0
-// in any case. Columns that are updating stay.
-func (m *Mapping) compact(rows [][]any) ([]string, [][]any) {
+// in any case, and those in gone. Columns that are updating stay.
+func (m *Mapping) compact(rows [][]any, gone map[string]bool) ([]string, [][]any) {
 	keep := make([]bool, len(m.columns))
 	n := 0
 	for i := range m.columns {
 		c := &m.columns[i]
-		keep[i] = c.PrimaryKey || c.NoDefault || slices.Contains(m.updating, c.Name) ||
-			slices.ContainsFunc(rows, func(row []any) bool { return !empty(row[i]) })
+		keep[i] = !gone[c.Name] && (c.PrimaryKey || c.NoDefault || slices.Contains(m.updating, c.Name) ||
+			slices.ContainsFunc(rows, func(row []any) bool { return !empty(row[i]) }))
 		if keep[i] {
 			n++
 		}

@@ -291,7 +291,7 @@ func (im *importer) write(ctx context.Context, rows [][]any, lines []int64) erro
 	if len(rows) == 0 {
 		return nil
 	}
-	err := insert(ctx, im.sink, im.o.Mapping, rows)
+	err := insert(ctx, im.sink, im.o.Mapping, rows, nil)
 	switch {
 	case err == nil:
 		im.report.Rows += int64(len(rows))

@@ -47,6 +47,8 @@ type Mapping struct {
 	unmapped string
 	rest     int                 // the column that takes what is left, or -1
 	used     map[string]struct{} // fields that the rules name, in lower case
+
+	columnsOf func(table string) []alert.Column // that a table has now
 }
 
 // Source returns what the mapping is for.

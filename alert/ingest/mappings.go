@@ -37,7 +37,9 @@ func (m *Mappings) For(s Source) *Mapping { return m.bySource[s] }
 // MappingOptions configures how mappings are read. Nil and zero fields mean the defaults.
 type MappingOptions struct {
 	// Columns returns the columns of a table, "database.table"; nil if there is no such
-	// table. Default [alert.StandardColumns]; see [ServerColumns].
+	// table. Receivers ask again, each from a goroutine of its own, when the sink says that
+	// something is missing, and leave out columns that were dropped. Default
+	// [alert.StandardColumns], which never change; see [ServerColumns].
 	Columns func(table string) []alert.Column
 }
 

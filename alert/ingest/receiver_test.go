@@ -324,6 +324,48 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
+// TestADroppedColumn costs the messages that have something in it, and only what they have there
+// if the receiver knows the columns of the server.
+func TestADroppedColumn(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		columns bool
+		file    string
+		written []string
+	}{
+		{"columns of the standard tables", false, "syslog: {columns: {Customer: '${procid}'}}", []string{"without"}},
+		{"columns of the server", true, "syslog: {columns: {Customer: '${procid}'}, updating: Customer}", []string{"with", "without"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, sink := server(t, nil)
+			o := &ingest.MappingOptions{}
+			if c.columns {
+				o.Columns = ingest.ServerColumns(s)
+			}
+			m, err := ingest.ParseMappings("test.yaml", []byte(c.file), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := receive(t, sink, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Mapping: m.For(ingest.Syslog)}})
+			if _, err := s.Exec(t.Context(), "alter table alerts.status drop column Customer"); err != nil {
+				t.Fatal(err)
+			}
+			send(t, dial(t, "tcp", r.tcp), "<11>1 - with a 42 - - x\n<11>1 - without a - - - x\n")
+			testkit.Eventually(t, "both are done with", func() bool {
+				n := r.Counters()
+				return n.Received == 2 && n.Waiting == 0
+			})
+			if err := r.close(); err != nil {
+				t.Error(err)
+			}
+			want(t, query(t, s, "select Node from alerts.status order by Node"), c.written...)
+			if n := r.Counters(); n.Written != int64(len(c.written)) || n.Written+n.Rejected != 2 {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
+
 // TestRefusedMessages: the sink refuses one row of many.
 func TestRefusedMessages(t *testing.T) {
 	sink := &memory{}

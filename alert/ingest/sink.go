@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert"
@@ -19,18 +20,21 @@ type Sink interface {
 	// is called without. When it returns nil all rows are durable.
 	//
 	// An error of kind Invalid or Exists means that some row cannot be written, now or
-	// later; after any other the same rows may be inserted again. Rows and values may
-	// be kept no longer than the call.
+	// later. NotFound means that the table, or a column that some row has something in, is
+	// missing: receivers leave out columns that were dropped, see [MappingOptions], else such
+	// rows, and an import ends. After any other error the same rows may be inserted again.
+	// Rows and values may be kept no longer than the call.
 	InsertRows(ctx context.Context, table string, columns []string, rows [][]any, updating ...string) error
 }
 
 // insert inserts rows as a mapping says. A sink that knows no updating, as the HTTP
 // interface of object servers, inserts without: then an alert that comes again keeps what
-// it has in those columns.
-func insert(ctx context.Context, sink Sink, m *Mapping, rows [][]any) error {
-	names, values := m.compact(rows)
-	err := sink.InsertRows(ctx, m.Table(), names, values, m.Updating()...)
-	if len(m.Updating()) > 0 && errors.Is(err, mainstem.ErrUnsupported) {
+// it has in those columns. The columns in gone are left out.
+func insert(ctx context.Context, sink Sink, m *Mapping, rows [][]any, gone map[string]bool) error {
+	names, values := m.compact(rows, gone)
+	updating := slices.DeleteFunc(slices.Clone(m.Updating()), func(name string) bool { return gone[name] })
+	err := sink.InsertRows(ctx, m.Table(), names, values, updating...)
+	if len(updating) > 0 && errors.Is(err, mainstem.ErrUnsupported) {
 		err = sink.InsertRows(ctx, m.Table(), names, values)
 	}
 	return err
@@ -73,6 +77,9 @@ func (s *ServerSink) Close() error { return s.session.Close() }
 func refused(err error) bool {
 	return errors.Is(err, mainstem.ErrInvalid) || errors.Is(err, mainstem.ErrExists)
 }
+
+// misplaced reports whether err is about the rows, or what they are for is missing.
+func misplaced(err error) bool { return refused(err) || errors.Is(err, mainstem.ErrNotFound) }
 
 // over reports whether the sink is gone for good.
 func over(err error) bool {

@@ -207,7 +207,7 @@ func (h *Webhook) answer(w http.ResponseWriter, r *http.Request, n *notification
 		select {
 		case err := <-written:
 			switch {
-			case refused(err):
+			case misplaced(err):
 				bad = err
 			case err != nil:
 				h.unavailable(w, err)

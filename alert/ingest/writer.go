@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -184,11 +185,11 @@ func (w *writer) ready() (job, bool) {
 	}
 }
 
-// write writes rows, however long it takes. Of rows that the sink refuses it finds out
-// which are to blame.
+// write writes rows, however long it takes. Of rows that the sink refuses, or that are for
+// columns which are missing, it finds out which are to blame.
 func (w *writer) write(jobs []job) {
 	err := w.insert(jobs)
-	if half := len(jobs) / 2; half > 0 && refused(err) {
+	if half := len(jobs) / 2; half > 0 && misplaced(err) {
 		w.write(jobs[:half])
 		w.write(jobs[half:])
 		return
@@ -198,7 +199,7 @@ func (w *writer) write(jobs []job) {
 	case err == nil:
 		w.count.written.Add(int64(len(jobs)))
 		w.count.batches.Add(1)
-	case refused(err):
+	case misplaced(err):
 		w.count.rejected.Add(1)
 		w.say("an alert was refused and is left out", err)
 	default:
@@ -220,8 +221,8 @@ func (w *writer) insert(jobs []job) error {
 		rows[i] = jobs[i].row
 	}
 	for failures := 1; ; failures++ {
-		err := insert(w.ctx, w.sink, w.mapping, rows)
-		if err == nil || refused(err) || over(err) || w.ctx.Err() != nil {
+		err := w.attempt(rows)
+		if err == nil || misplaced(err) || over(err) || w.ctx.Err() != nil {
 			return err
 		}
 		w.count.retries.Add(1)
@@ -230,6 +231,20 @@ func (w *writer) insert(jobs []job) error {
 			return err
 		}
 	}
+}
+
+// attempt inserts rows once, without columns that were dropped.
+func (w *writer) attempt(rows [][]any) error {
+	err := insert(w.ctx, w.sink, w.mapping, rows, nil)
+	if !errors.Is(err, mainstem.ErrNotFound) {
+		return err
+	}
+	gone := w.mapping.gone()
+	if len(gone) == 0 {
+		return err
+	}
+	w.say("what alerts have for columns that were dropped is left out", err)
+	return insert(w.ctx, w.sink, w.mapping, rows, gone)
 }
 
 // say logs, but not much.
