@@ -197,8 +197,8 @@ const maxKey = 200
 //	status         firing or resolved
 //	alertname      the label
 //	severity       the label; "resolution" of what is resolved
-//	key            all labels but alertname and severity, in the order of their names; the
-//	               end of a long one is a hash
+//	key            all labels but alertname, in the order of their names; the end of a long one
+//	               is a hash
 //	fingerprint  generator_url
 //	starts_at      seconds since 1970, like the other times
 //	ends_at        when it was resolved, or will be if nothing is heard until then
@@ -247,11 +247,12 @@ func (a *promAlert) event(now time.Time) *Event {
 	return e
 }
 
-// key tells alerts of one name apart, firing or not.
+// key tells alerts of one name apart, firing or not. The severity is part of it: rules of one
+// name may have several, with a threshold each.
 func (a *promAlert) key() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
-		if name == "alertname" || name == "severity" || a.Labels[name] == "" {
+		if name == "alertname" || a.Labels[name] == "" {
 			continue
 		}
 		if b.Len() > 0 {

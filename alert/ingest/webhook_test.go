@@ -73,7 +73,7 @@ func TestResolvedAlertsAreCleared(t *testing.T) {
 		t.Fatal(code, text)
 	}
 	problem := "select Node, NodeAlias, AlertGroup, AlertKey, Manager, Severity, Type, Summary, FirstOccurrence, LastOccurrence, Tally, URL, ExpireTime from alerts.status where Type = 1"
-	want(t, query(t, s, problem), "db-1|db-1:9100|DiskFull|instance=db-1:9100,job=node,mountpoint=/|alertmanager|5|1|the disk of db-1 is full|1770091506|1770091506|1|http://prom/graph|0")
+	want(t, query(t, s, problem), "db-1|db-1:9100|DiskFull|instance=db-1:9100,job=node,mountpoint=/,severity=critical|alertmanager|5|1|the disk of db-1 is full|1770091506|1770091506|1|http://prom/graph|0")
 	// It goes on: counted once more. The same notification twice at once: it is not.
 	at = at.Add(time.Minute)
 	for range 2 {
@@ -104,6 +104,30 @@ func TestResolvedAlertsAreCleared(t *testing.T) {
 	if c := h.Counters(); c.Requests != 6 || c.Received != 6 || c.Written != 6 || c.Malformed != 0 {
 		t.Errorf("%+v", c)
 	}
+}
+
+// TestOneNameSeveralSeverities: rules of one name with a threshold for each severity are alerts of
+// their own. The one that is resolved is cleared, the other goes on.
+func TestOneNameSeveralSeverities(t *testing.T) {
+	at := time.Date(2026, 2, 3, 4, 5, 10, 0, time.UTC)
+	s, sink := server(t, func() time.Time { return at })
+	_, url := hook(t, sink, &ingest.WebhookOptions{ReceiverOptions: ingest.ReceiverOptions{Now: func() time.Time { return at }}})
+	critical := func(status, endsAt string) string { return notify(status, "2026-02-03T04:05:06Z", endsAt) }
+	warning := strings.Replace(critical("firing", never), `"severity":"critical"`, `"severity":"warning"`, 1)
+	for _, body := range []string{warning, critical("firing", never)} {
+		if code, text := post(t, url, body); code != 200 {
+			t.Fatal(code, text)
+		}
+	}
+	problems := "select Severity, Tally from alerts.status where Type = 1 order by Serial"
+	want(t, query(t, s, problems), "2|1", "5|1")
+	if code, text := post(t, url, critical("resolved", "2026-02-03T04:05:08Z")); code != 200 {
+		t.Fatal(code, text)
+	}
+	if err := s.RunAutomation(t.Context(), "generic_clear"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, query(t, s, problems), "2|1", "0|1")
 }
 
 // TestASinkWithoutUpdating is what a server is that is reached by HTTP.
@@ -145,7 +169,7 @@ func TestPrometheusItself(t *testing.T) {
 	}
 	q := "select Identifier, Node, Severity, Type, Tally, ExpireTime, LastOccurrence from alerts.status order by Serial"
 	want(t, query(t, s, q),
-		"alertmanager:Down:instance=a:1:firing|a|5|1|2|670|1770091200", // 04:11:10, five minutes after the second time
+		"alertmanager:Down:instance=a:1,severity=page:firing|a|5|1|2|670|1770091200", // 04:11:10, five minutes after the second time
 		"alertmanager:Odd::firing|alertmanager|3|1|2|0|1770091570")
 	// Nobody speaks of it any more: it ends when it said it would.
 	at = time.Date(2026, 2, 3, 4, 11, 12, 0, time.UTC)
