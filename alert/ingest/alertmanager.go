@@ -121,15 +121,6 @@ func decodeNotification(body []byte, limit int, _ time.Time) (*notification, err
 	if n.Version != webhookVersion {
 		return nil, fmt.Errorf("the notification has version %q: want %q", n.Version, webhookVersion)
 	}
-	for i := range n.Alerts.list {
-		a := &n.Alerts.list[i]
-		if a.Status != statusFiring && a.Status != statusResolved {
-			return nil, fmt.Errorf("alert %d has the status %.20q: want firing or resolved", i+1, a.Status)
-		}
-		if err := a.check(); err != nil {
-			return nil, fmt.Errorf("alert %d: %w", i+1, err)
-		}
-	}
 	return &n, nil
 }
 
@@ -151,9 +142,6 @@ func decodeAlerts(body []byte, limit int, now time.Time) (*notification, error) 
 		a.Status = statusFiring
 		if !a.EndsAt.IsZero() && !a.EndsAt.After(now) {
 			a.Status = statusResolved
-		}
-		if err := a.check(); err != nil {
-			return nil, fmt.Errorf("alert %d: %w", i+1, err)
 		}
 	}
 	return &n, nil
@@ -177,8 +165,11 @@ func decodeBody(body []byte, into any) error {
 	return nil
 }
 
+// check says why the alert cannot be an event.
 func (a *promAlert) check() error {
 	switch {
+	case a.Status != statusFiring && a.Status != statusResolved:
+		return fmt.Errorf("it has the status %.20q: want firing or resolved", a.Status)
 	case len(a.Labels) == 0:
 		return errors.New("it has no labels")
 	case len(a.Labels)+len(a.Annotations) > maxLabels:

@@ -12,7 +12,7 @@ type Counters struct {
 
 	Written   int64 // rows that the sink has
 	Dropped   int64 // messages, by rules of the mapping
-	Unmapped  int64 // messages that did not fit the mapping
+	Unmapped  int64 // messages that did not fit the mapping, and alerts that are none
 	Rejected  int64 // rows that the sink refused
 	Overflow  int64 // messages that came when the queue was full, and senders could not wait
 	Lost      int64 // rows that were waiting when the receiver had to end

@@ -20,9 +20,9 @@ const PrometheusPath = "/api/v2/alerts"
 // Webhook is an HTTP handler that makes the notifications of an Alertmanager alerts
 // (webhook_config, version 4), and on paths that end with [PrometheusPath] what
 // Prometheus itself sends to an Alertmanager. It answers when the alerts are written:
-// 200, or 400 and 413 for what it does not understand, 422 if an alert was refused, 503
-// if they could not be written in time, so that the sender tries again. Who may post is
-// for the caller to check.
+// 200, or 400 and 413 for what it does not understand, 422 if an alert was refused and the
+// others are written, 503 if they could not be written in time, so that the sender tries
+// again. Who may post is for the caller to check.
 type Webhook struct {
 	o      WebhookOptions
 	w      *writer
@@ -183,6 +183,11 @@ func (h *Webhook) answer(w http.ResponseWriter, r *http.Request, n *notification
 	var rows [][]any
 	var bad error
 	for i := range n.Alerts.list {
+		if err := n.Alerts.list[i].check(); err != nil {
+			h.count.unmapped.Add(1)
+			bad = fmt.Errorf("alert %d: %w", i+1, err)
+			continue
+		}
 		e := n.event(i, now)
 		e.Peer, e.Sequence = r.RemoteAddr, h.count.next()
 		row, ok, err := h.o.Mapping.Row(e)

@@ -208,9 +208,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/", "", 400, "JSON"},
 		{"/", "[]", 400, "JSON"},
 		{"/", `{"version":"3","alerts":[]}`, 400, `version "3"`},
-		{"/", `{"version":"4","alerts":[{"status":"firing"}]}`, 400, "alert 1: it has no labels"},
-		{"/", `{"version":"4","alerts":[{"status":"on","labels":{"a":"b"}}]}`, 400, "status"},
-		{"/", notify("resolved", "2026-02-03T04:05:06.1Z", "2025-02-03T04:05:06.2Z"), 400, "it ends before it starts"},
+		{"/", `{"version":"4","alerts":[{"status":"firing"}]}`, 422, "alert 1: it has no labels"},
+		{"/", `{"version":"4","alerts":[{"status":"on","labels":{"a":"b"}}]}`, 422, "status"},
+		{"/", notify("resolved", "2026-02-03T04:05:06.1Z", "2025-02-03T04:05:06.2Z"), 422, "it ends before it starts"},
 		{"/", notify("firing", "yesterday", never), 400, "JSON"},
 		{"/", `{"version":"4","x":"` + strings.Repeat("x", 2000) + `"}`, 413, "too long"},
 		{ingest.PrometheusPath, `{}`, 400, "JSON"},
@@ -234,7 +234,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
-	if c := h.Counters(); c.Malformed != 12 || c.Received != 0 || len(sink.rows) != 0 {
+	if c := h.Counters(); c.Malformed != 9 || c.Received != 3 || c.Unmapped != 3 || len(sink.rows) != 0 {
 		t.Errorf("%+v", c)
 	}
 	if code, text := post(t, url, `{"version":"4","alerts":[],"unknown":1}`); code != 200 {
@@ -247,6 +247,25 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	for _, o := range []ingest.WebhookOptions{{MaxBody: -1}, {MaxAlerts: -1}} {
 		if _, err := ingest.OpenWebhook(sink, &o); !errors.Is(err, mainstem.ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// TestAnOddAlertCostsNoOthers: a notification that is refused does not come again.
+func TestAnOddAlertCostsNoOthers(t *testing.T) {
+	good := `{"status":"firing","labels":{"alertname":"Down"}}`
+	for path, odd := range map[string]string{
+		"/":                   `{"version":"4","alerts":[{"status":"firing"},%s,{"status":"on","labels":{"alertname":"a"}}]}`,
+		ingest.PrometheusPath: `[{"labels":{}},%s,{"labels":{"alertname":"a"},"startsAt":"2026-02-03T04:05:06Z","endsAt":"2026-02-03T04:05:05Z"}]`,
+	} {
+		sink := &memory{}
+		h, url := hook(t, sink, nil)
+		if code, text := post(t, url+path, fmt.Sprintf(odd, good)); code != 422 || !strings.Contains(text, "alert 3: it") {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+		want(t, sink.all("AlertGroup"), "Down")
+		if c := h.Counters(); c.Received != 3 || c.Unmapped != 2 || c.Written != 1 || c.Malformed != 0 {
+			t.Errorf("%s: %+v", path, c)
 		}
 	}
 }
