@@ -99,6 +99,9 @@ func (c *csvReader) record() (from, to int64, fields []string, err error) {
 		n, text := 1, line
 		for quotes := bytes.Count(text, []byte{'"'}); quotes%2 == 1; n++ {
 			more, _, err := c.line(n)
+			if readFailed(err) {
+				return number, number, nil, err // the rest of the record is not known
+			}
 			if n == maxRecordLines || err != nil || len(text)+len(more) > c.lines.max {
 				c.drop(1)
 				return number, number, nil, errNotClosed

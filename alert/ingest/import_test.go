@@ -95,6 +95,24 @@ func TestImportOfCSV(t *testing.T) {
 	}
 }
 
+// TestAReadErrorWithinARecord is no mistake of the record: an import that goes on from Line reads
+// it again.
+func TestAReadErrorWithinARecord(t *testing.T) {
+	s, sink := server(t, nil)
+	text := "Identifier,Summary\na,ok\nb,\"x\ny,z\n"
+	away := errors.New("away")
+	o := &ingest.ImportOptions{Format: ingest.CSV, SkipBad: true}
+	r, err := ingest.Import(t.Context(), io.MultiReader(strings.NewReader(text), iotest.ErrReader(away)), sink, o)
+	if !errors.Is(err, away) || !errors.Is(err, mainstem.ErrUnavailable) || r.Bad != 0 || r.Rows != 1 || r.Line != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	o.After = r.Line
+	if r, err := ingest.Import(t.Context(), strings.NewReader(text+"end\"\n"), sink, o); err != nil || r.Bad != 0 || r.Rows != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	want(t, query(t, s, "select Identifier, Summary from alerts.status order by Serial"), "a|ok", "b|x\ny,z\nend")
+}
+
 // TestLongLineBehindAnOpenQuote is met while the end of the quote is looked for, and counts.
 func TestLongLineBehindAnOpenQuote(t *testing.T) {
 	_, sink := server(t, nil)
