@@ -367,11 +367,11 @@ func (p *mappingParser) groups(r *rule, to *yaml.Node) {
 }
 
 func (p *mappingParser) layouts(n *yaml.Node) []string {
-	names := map[string][]string{"auto": nil, "rfc3339": {time.RFC3339Nano}}
+	names := map[string]string{autoLayout: autoLayout, "rfc3339": time.RFC3339Nano}
 	var out []string
 	for _, l := range p.texts(n) {
 		if known, ok := names[strings.ToLower(l)]; ok {
-			out = append(out, known...)
+			out = append(out, known)
 			continue
 		}
 		if _, ok := unixUnits[l]; !ok && time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC).Format(l) == l {

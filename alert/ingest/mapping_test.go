@@ -44,7 +44,7 @@ func fill(t testing.TB, column, rule string, e *ingest.Event) (string, error) {
 
 func TestRules(t *testing.T) {
 	e := event("host=Web-01.Example.com", "level=ERROR", "n=42", "empty=", "msg=Interface ge-0/0/1, changed state to down",
-		"a.b=nested", "when=2026-02-03T04:05:06Z", "ms=1767323045123", "day=03/Feb/2026", "price=5$", "Sev=7")
+		"a.b=nested", "when=2026-02-03T04:05:06Z", "ms=1767323045123", "day=03/Feb/2026", "de=03.02.2026", "price=5$", "Sev=7")
 	for _, c := range []struct{ column, rule, want string }{
 		{"Summary", `"plain"`, "plain"},
 		{"Summary", `"${host} ${n}!"`, "Web-01.Example.com 42!"},
@@ -79,6 +79,10 @@ func TestRules(t *testing.T) {
 		{"LastOccurrence", `"${ms}"`, "1767323045"},
 		{"LastOccurrence", `{field: n, time: unix}`, "42"},
 		{"LastOccurrence", `{field: day, time: 02/Jan/2006, zone: Europe/Berlin}`, "1770073200"},
+		{"LastOccurrence", `{field: de, time: [auto, 02.01.2006]}`, "1770076800"},
+		{"LastOccurrence", `{field: when, time: [02.01.2006, Auto]}`, "1770091506"},
+		{"LastOccurrence", `{field: ms, time: [auto, 02.01.2006]}`, "1767323045"},
+		{"LastOccurrence", `{field: when, time: auto}`, "1770091506"},
 		{"LastOccurrence", `""`, "0"},
 		{"ExpireTime", `" 60 "`, "60"},
 	} {
@@ -147,6 +151,13 @@ jsonl:
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %s in\n%v", want, err)
 		}
+	}
+	_, err = ingest.ParseMappings("my.yaml", []byte("---\njsonl: {}\n---\nsyslog: {columns: {Node: x}}\n"), nil)
+	if !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), "my.yaml:3: a second document") {
+		t.Error(err)
+	}
+	if _, err := ingest.ParseMappings("my.yaml", []byte("---\njsonl: {}\n...\n# end\n"), nil); err != nil {
+		t.Error(err)
 	}
 	for _, text := range []string{"a: &x [*x]", "jsonl: *x", "jsonl: {columns: {Node: &a x, Agent: *a}}", "- 1", "jsonl:\n  columns:\n    Node: \"${=Agent}\"\n    Agent: \"${=Node}\"", "\x00", "jsonl: {columns: {Identifier: null}, by_name: false}"} {
 		if _, err := ingest.ParseMappings("my.yaml", []byte(text), nil); !errors.Is(err, mainstem.ErrInvalid) || !strings.Contains(err.Error(), "my.yaml") {

@@ -1,9 +1,11 @@
 package ingest
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -148,8 +150,15 @@ func (p *mappingParser) parse(text []byte) (*Mappings, error) {
 
 // sections returns what the file says of each source, and notes its tables.
 func (p *mappingParser) sections(text []byte) (map[Source]*yaml.Node, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	var doc, more yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", p.file, err)
+	}
+	switch err := d.Decode(&more); {
+	case err == nil:
+		p.fail(&more, "a second document begins here: want all sections in one, without ---")
+	case !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%s: %w", p.file, err)
 	}
 	p.tables = map[string]map[string]string{}

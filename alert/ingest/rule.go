@@ -163,7 +163,11 @@ func (x *extraction) apply(e *Event, s scope) {
 	}
 }
 
-// timeLayouts are tried one after the other where a mapping names none.
+// autoLayout stands for a number that counts seconds, or parts of seconds if it is too large for
+// that, and for timeLayouts. It is what holds where a mapping names none.
+const autoLayout = "auto"
+
+// timeLayouts are tried one after the other.
 var timeLayouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04",
 	"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 -0700", "2006-01-02 15:04:05.999999999", "2006-01-02 15:04", "2006-01-02",
@@ -173,8 +177,7 @@ var timeLayouts = []string{
 // unixUnits are layouts for numbers, with the units of a second.
 var unixUnits = map[string]float64{"unix": 1, "unixms": 1e3, "unixus": 1e6, "unixns": 1e9}
 
-// parseTime returns the seconds since 1970 of a time in one of the layouts. A number
-// counts seconds, or parts of seconds if it is too large for that.
+// parseTime returns the seconds since 1970 of a time in the first of the layouts that fits.
 func parseTime(v string, layouts []string, zone *time.Location) (int64, error) {
 	v = strings.TrimSpace(v)
 	if zone == nil {
@@ -185,13 +188,7 @@ func parseTime(v string, layouts []string, zone *time.Location) (int64, error) {
 		return 0, fmt.Errorf("%.40q is no time", v)
 	}
 	if layouts == nil {
-		if numErr == nil {
-			for f > 1e11 {
-				f /= 1e3
-			}
-			return int64(f), nil
-		}
-		layouts = timeLayouts
+		layouts = []string{autoLayout}
 	}
 	for _, l := range layouts {
 		if unit, ok := unixUnits[l]; ok {
@@ -200,8 +197,20 @@ func parseTime(v string, layouts []string, zone *time.Location) (int64, error) {
 			}
 			continue
 		}
-		if at, err := time.ParseInLocation(l, v, zone); err == nil {
-			return at.Unix(), nil
+		if numErr == nil && l == autoLayout {
+			for f > 1e11 {
+				f /= 1e3
+			}
+			return int64(f), nil
+		}
+		forms := []string{l}
+		if l == autoLayout {
+			forms = timeLayouts
+		}
+		for _, form := range forms {
+			if at, err := time.ParseInLocation(form, v, zone); err == nil {
+				return at.Unix(), nil
+			}
 		}
 	}
 	return 0, fmt.Errorf("%.40q is no time in a known form: the key time of a rule names its layout", v)
