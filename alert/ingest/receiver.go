@@ -243,7 +243,7 @@ func (r *SyslogReceiver) row(b []byte, from net.Addr, transport string) []any {
 	if m.Format == syslog.Plain {
 		r.count.malformed.Add(1)
 	}
-	e := SyslogEvent(&m)
+	e := syslogEvent(&m)
 	e.Received, e.Sequence = r.o.Now().Unix(), r.count.next()
 	if from != nil {
 		e.Peer = from.String()
@@ -254,6 +254,7 @@ func (r *SyslogReceiver) row(b []byte, from net.Addr, transport string) []any {
 		e.Set("peer_ip", host)
 	}
 	e.Set("transport", transport)
+	e.setData(&m) // last: it may have more parameters than an event has fields
 	row, ok, err := r.o.Mapping.Row(e)
 	switch {
 	case err != nil:
@@ -270,11 +271,18 @@ func (r *SyslogReceiver) row(b []byte, from net.Addr, transport string) []any {
 //
 //	format  facility  facility_code  severity  severity_code  priority
 //	time  timestamp  hostname  app_name  procid  msgid  message
-//	sd.ELEMENT.PARAMETER of structured data
+//	sd.ELEMENT.PARAMETER of structured data, with "," between the values of one that is repeated
 //
 // time is in seconds since 1970, timestamp as RFC 3339 has it. A receiver adds peer_ip
 // and transport.
 func SyslogEvent(m *syslog.Message) *Event {
+	e := syslogEvent(m)
+	e.setData(m)
+	return e
+}
+
+// syslogEvent returns a message without its structured data.
+func syslogEvent(m *syslog.Message) *Event {
 	e := NewEvent(Syslog)
 	e.Set("format", m.Format.String())
 	e.Set("facility", m.Facility.String())
@@ -291,10 +299,23 @@ func SyslogEvent(m *syslog.Message) *Event {
 			e.Set(f.name, f.value)
 		}
 	}
+	return e
+}
+
+// setData adds the structured data of a message.
+func (e *Event) setData(m *syslog.Message) {
+	values := map[string][]string{} // of each field
+	var names []string
 	for _, d := range m.Data {
 		for _, p := range d.Params {
-			e.Set("sd."+d.ID+"."+p.Name, p.Value)
+			name := "sd." + d.ID + "." + p.Name
+			if values[name] == nil {
+				names = append(names, name)
+			}
+			values[name] = append(values[name], p.Value)
 		}
 	}
-	return e
+	for _, name := range names {
+		e.Set(name, strings.Join(values[name], ","))
+	}
 }

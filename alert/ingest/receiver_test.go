@@ -13,6 +13,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/alert/ingest"
+	"github.com/mainstemdev/mainstem/alert/ingest/syslog"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -131,6 +132,33 @@ func TestSyslogBecomesAlerts(t *testing.T) {
 	if counts.Received != 4 || counts.Malformed != 1 || counts.Connections != 1 || counts.Waiting != 0 || counts.Bytes == 0 {
 		t.Errorf("%+v", counts)
 	}
+}
+
+// TestRepeatedParameters of structured data keep all their values, as RFC 5424, 7.2.1, has them.
+func TestRepeatedParameters(t *testing.T) {
+	m := syslog.Parse([]byte(`<11>1 - h a - - [origin ip="1" x="y" ip="2"][other ip="3"] text`), nil)
+	e := ingest.SyslogEvent(&m)
+	for name, want := range map[string]string{"sd.origin.ip": "1,2", "sd.origin.x": "y", "sd.other.ip": "3"} {
+		if got, _ := e.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestManyParameters: a message with more parameters than an event has fields still says who sent it.
+func TestManyParameters(t *testing.T) {
+	sink := &memory{}
+	r := receive(t, sink, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Mapping: mapping(t, ingest.Syslog, "syslog: {columns: {Location: '${transport}'}}")}})
+	var text strings.Builder
+	text.WriteString("<11>1 - h a - - [x")
+	for i := range ingest.MaxFields {
+		fmt.Fprintf(&text, ` p%d="v"`, i)
+	}
+	text.WriteString("] text\n")
+	send(t, dial(t, "tcp", r.tcp), text.String())
+	testkit.Eventually(t, "the message", func() bool { return r.Counters().Written == 1 })
+	want(t, sink.all("NodeAlias"), "127.0.0.1")
+	want(t, sink.all("Location"), "tcp")
 }
 
 // TestManySenders: every message of every connection arrives, in few inserts.
