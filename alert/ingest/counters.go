@@ -14,7 +14,7 @@ type Counters struct {
 	Dropped   int64 // messages, by rules of the mapping
 	Unmapped  int64 // messages that did not fit the mapping, and alerts that are none
 	Rejected  int64 // rows that the sink refused
-	Overflow  int64 // messages that came when the queue was full, and senders could not wait
+	Overflow  int64 // messages and alerts that came when the queue was full, and senders could not wait, or no more
 	Lost      int64 // rows that were waiting when the receiver had to end
 	Batches   int64 // inserts that succeeded
 	Retries   int64 // inserts that failed and were tried again

@@ -202,8 +202,9 @@ func (h *Webhook) answer(w http.ResponseWriter, r *http.Request, n *notification
 		}
 	}
 	written := make(chan error, len(rows))
-	for _, row := range rows {
+	for i, row := range rows {
 		if err := h.w.put(r.Context(), row, func(err error) { written <- err }); err != nil {
+			h.count.overflow.Add(int64(len(rows) - i))
 			h.unavailable(w, err)
 			return
 		}

@@ -308,6 +308,38 @@ func TestAnAnswerMeansWritten(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// TestAlertsWithoutRoomAreCounted: the client goes while some of its alerts wait for the queue.
+func TestAlertsWithoutRoomAreCounted(t *testing.T) {
+	open := make(chan struct{})
+	sink := ingest.SinkFunc(func(context.Context, string, []string, [][]any, ...string) error {
+		<-open
+		return nil
+	})
+	h, _ := hook(t, sink, &ingest.WebhookOptions{ReceiverOptions: ingest.ReceiverOptions{Queue: 1, BatchRows: 1}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const alerts = 10
+	body := "[" + strings.Repeat(`{"labels":{"alertname":"x"}},`, alerts-1) + `{"labels":{"alertname":"x"}}]`
+	answer := httptest.NewRecorder()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, ingest.PrometheusPath, strings.NewReader(body)))
+	}()
+	// One is being written, one is in the queue, one waits for room.
+	testkit.Eventually(t, "the queue is full", func() bool { return h.Counters().Waiting == 3 })
+	cancel()
+	<-done
+	if c := h.Counters(); answer.Code != 503 || c.Received != alerts || c.Waiting != 2 || c.Overflow != alerts-2 {
+		t.Errorf("%d, %+v", answer.Code, c)
+	}
+	close(open)
+	testkit.Eventually(t, "the others are written", func() bool { return h.Counters().Written == 2 })
+	if c := h.Counters(); c.Waiting != 0 || c.Lost != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func FuzzWebhook(f *testing.F) {
 	f.Add(false, []byte(notify("firing", "2026-02-03T04:05:06.1Z", never)))
 	f.Add(true, []byte(`[{"labels":{"alertname":"x"},"endsAt":"2026-02-03T04:05:06.1Z"}]`))
