@@ -46,13 +46,24 @@ func (p *mappingParser) build(s Source, d *definition) *Mapping {
 	return m
 }
 
-// index notes which fields the mapping uses.
+// index notes which fields the mapping uses, and where the stamps of an event are.
 func (m *Mapping) index(d *definition) {
 	m.used = map[string]struct{}{}
 	use := func(name string) { m.used[strings.ToLower(name)] = struct{}{} }
 	none := func(string) {}
 	for r := range maps.Values(d.rules) {
 		r.refers(use, none)
+	}
+	for _, i := range m.order {
+		if m.rules[i] == nil || i == m.rest {
+			continue
+		}
+		stamped := false
+		m.rules[i].refers(func(name string) { stamped = stamped || name == "@received" || name == "@sequence" },
+			func(name string) { stamped = stamped || slices.Contains(m.stamped, slices.Index(m.names, name)) })
+		if stamped {
+			m.stamped = append(m.stamped, i)
+		}
 	}
 	for i := range m.extract {
 		m.extract[i].value.names(use, none)

@@ -21,7 +21,8 @@ type Event struct {
 	Line   int64  // in File, from 1
 
 	// Received is when it was received, in seconds since 1970: @received. Sequence
-	// tells events of one second apart: @sequence.
+	// tells events of one second apart: @sequence. A receiver sets both in the order in which
+	// it writes, also when the clock steps back.
 	Received, Sequence int64
 
 	fields []field

@@ -47,6 +47,7 @@ type Mapping struct {
 	unmapped string
 	rest     int                 // the column that takes what is left, or -1
 	used     map[string]struct{} // fields that the rules name, in lower case
+	stamped  []int               // columns that @received or @sequence are part of, those before that others refer to
 
 	columnsOf func(table string) []alert.Column // that a table has now
 }
@@ -69,36 +70,67 @@ func (m *Mapping) Updating() []string { return m.updating }
 // column; ok is false for an event that a rule drops. An error says what of the event
 // does not fit. It may add fields to the event.
 func (m *Mapping) Row(e *Event) (row []any, ok bool, err error) {
-	r := rowScope{m: m, e: e, texts: make([]string, len(m.columns))}
-	for i := range m.extract {
-		m.extract[i].apply(e, &r)
-	}
-	row = make([]any, len(m.columns))
-	if err := m.fillByName(&r); err != nil {
+	d, err := m.draft(e)
+	if d == nil {
 		return nil, false, err
 	}
+	return d.row, true, nil
+}
+
+// draft is a row with what it was made of.
+type draft struct {
+	rowScope
+	row []any
+}
+
+// draft makes an event a row; nil if a rule drops it, or with an error.
+func (m *Mapping) draft(e *Event) (*draft, error) {
+	d := &draft{rowScope{m: m, e: e, texts: make([]string, len(m.columns))}, make([]any, len(m.columns))}
+	r := &d.rowScope
+	for i := range m.extract {
+		m.extract[i].apply(e, r)
+	}
+	if err := m.fillByName(r); err != nil {
+		return nil, err
+	}
+	var err error
 	for _, i := range m.order {
 		if m.rules[i] == nil {
 			continue
 		}
-		if r.texts[i], err = m.rules[i].text(&r); err != nil {
-			return nil, false, err
+		if r.texts[i], err = m.rules[i].text(r); err != nil {
+			return nil, err
 		}
 	}
 	for _, all := range m.drop {
-		if !slices.ContainsFunc(all, func(c condition) bool { return !c.holds(&r) }) {
-			return nil, false, nil
+		if !slices.ContainsFunc(all, func(c condition) bool { return !c.holds(r) }) {
+			return nil, nil
 		}
 	}
-	if err := m.keepRest(&r); err != nil {
-		return nil, false, err
+	if err := m.keepRest(r); err != nil {
+		return nil, err
 	}
 	for i := range m.columns {
-		if row[i], err = m.typed(i, r.texts[i]); err != nil {
-			return nil, false, err
+		if d.row[i], err = m.typed(i, r.texts[i]); err != nil {
+			return nil, err
 		}
 	}
-	return row, true, nil
+	return d, nil
+}
+
+// stamp fills the columns that @received or @sequence are part of anew. A column that cannot take
+// the new values keeps what it has.
+func (d *draft) stamp(received, sequence int64) {
+	d.e.Received, d.e.Sequence = received, sequence
+	for _, i := range d.m.stamped {
+		text, err := d.m.rules[i].text(&d.rowScope)
+		if err != nil {
+			continue
+		}
+		if v, err := d.m.typed(i, text); err == nil {
+			d.texts[i], d.row[i] = text, v
+		}
+	}
 }
 
 // typed returns a text as a value of the i-th column.

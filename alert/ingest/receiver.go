@@ -141,7 +141,7 @@ func (r *SyslogReceiver) ServeUDP(conn net.PacketConn) error {
 			r.count.truncated.Add(1)
 			n = r.o.MaxMessage
 		}
-		if row := r.row(buf[:n], from, "udp"); row != nil && !r.w.offer(row) {
+		if d := r.draft(buf[:n], from, "udp"); d != nil && !r.w.offer(d) {
 			r.count.overflow.Add(1)
 		}
 	}
@@ -208,13 +208,13 @@ func (r *SyslogReceiver) connection(conn net.Conn) {
 		if cut {
 			r.count.truncated.Add(1)
 		}
-		row := r.row(message, conn.RemoteAddr(), "tcp")
-		if row == nil {
+		d := r.draft(message, conn.RemoteAddr(), "tcp")
+		if d == nil {
 			continue
 		}
 		// What was read is written, also while the receiver is closed: only when that takes
 		// too long it is given up.
-		if err := r.w.put(r.w.ctx, row, nil); err != nil {
+		if err := r.w.put(r.w.ctx, d, nil); err != nil {
 			r.count.lost.Add(1)
 			return
 		}
@@ -236,8 +236,8 @@ func (r *SyslogReceiver) deadline(conn net.Conn, partly bool) {
 	_ = conn.SetReadDeadline(at)
 }
 
-// row makes a message a row; nil if it becomes none.
-func (r *SyslogReceiver) row(b []byte, from net.Addr, transport string) []any {
+// draft makes a message a row; nil if it becomes none.
+func (r *SyslogReceiver) draft(b []byte, from net.Addr, transport string) *draft {
 	r.count.received.Add(1)
 	m := syslog.Parse(b, &r.parse)
 	if m.Format == syslog.Plain {
@@ -255,16 +255,14 @@ func (r *SyslogReceiver) row(b []byte, from net.Addr, transport string) []any {
 	}
 	e.Set("transport", transport)
 	e.setData(&m) // last: it may have more parameters than an event has fields
-	row, ok, err := r.o.Mapping.Row(e)
+	d, err := r.o.Mapping.draft(e)
 	switch {
 	case err != nil:
 		r.count.unmapped.Add(1)
-		return nil
-	case !ok:
+	case d == nil:
 		r.count.dropped.Add(1)
-		return nil
 	}
-	return row
+	return d
 }
 
 // SyslogEvent returns a message as an event, with these fields, if they are not empty:

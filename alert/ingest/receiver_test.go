@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,6 +133,31 @@ func TestSyslogBecomesAlerts(t *testing.T) {
 	if counts.Received != 4 || counts.Malformed != 1 || counts.Connections != 1 || counts.Waiting != 0 || counts.Bytes == 0 {
 		t.Errorf("%+v", counts)
 	}
+}
+
+// TestEqualMessagesAreAllCounted, whichever connection brings them, in one second and after the
+// clock has stepped back.
+func TestEqualMessagesAreAllCounted(t *testing.T) {
+	s, sink := server(t, nil)
+	var clock atomic.Int64
+	clock.Store(1770091510)
+	r := receive(t, sink, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Now: func() time.Time { return time.Unix(clock.Load(), 0) }}})
+	const each = 500
+	var senders sync.WaitGroup
+	for range 2 {
+		c := dial(t, "tcp", r.tcp)
+		senders.Go(func() {
+			if _, err := c.Write([]byte(strings.Repeat("<11>1 - h a - - - x\n", each))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	senders.Wait()
+	testkit.Eventually(t, "all are written", func() bool { return r.Counters().Written == 2*each })
+	clock.Add(-600)
+	send(t, dial(t, "tcp", r.tcp), "<11>1 - h a - - - x\n")
+	testkit.Eventually(t, "the last is written", func() bool { return r.Counters().Written == 2*each+1 })
+	want(t, query(t, s, "select Tally, LastOccurrence from alerts.status"), fmt.Sprintf("%d|1770091510", 2*each+1))
 }
 
 // TestRepeatedParameters of structured data keep all their values, as RFC 5424, 7.2.1, has them.

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,35 +180,22 @@ func (h *Webhook) notification(r *http.Request, now time.Time) (*notification, i
 
 // answer writes the alerts and says what became of them.
 func (h *Webhook) answer(w http.ResponseWriter, r *http.Request, n *notification, now time.Time) {
-	h.count.received.Add(int64(len(n.Alerts.list)))
-	var rows [][]any
+	alerts := len(n.Alerts.list)
+	h.count.received.Add(int64(alerts))
+	written, rows := make(chan error, alerts), 0
 	var bad error
-	for i := range n.Alerts.list {
-		if err := n.Alerts.list[i].check(); err != nil {
-			h.count.unmapped.Add(1)
-			bad = fmt.Errorf("alert %d: %w", i+1, err)
+	for i := range alerts {
+		d, err := h.draft(n, i, now, r.RemoteAddr)
+		if d == nil {
+			bad = cmp.Or(err, bad)
 			continue
 		}
-		e := n.event(i, now)
-		e.Peer, e.Sequence = r.RemoteAddr, h.count.next()
-		row, ok, err := h.o.Mapping.Row(e)
-		switch {
-		case err != nil:
-			h.count.unmapped.Add(1)
-			bad = err
-		case !ok:
-			h.count.dropped.Add(1)
-		default:
-			rows = append(rows, row)
-		}
-	}
-	written := make(chan error, len(rows))
-	for i, row := range rows {
-		if err := h.w.put(r.Context(), row, func(err error) { written <- err }); err != nil {
-			h.count.overflow.Add(int64(len(rows) - i))
+		if err := h.w.put(r.Context(), d, func(err error) { written <- err }); err != nil {
+			h.count.overflow.Add(int64(alerts - i))
 			h.unavailable(w, err)
 			return
 		}
+		rows++
 	}
 	for range rows {
 		select {
@@ -229,6 +217,24 @@ func (h *Webhook) answer(w http.ResponseWriter, r *http.Request, n *notification
 		return
 	}
 	w.WriteHeader(http.StatusOK)
+}
+
+// draft makes the i-th alert a row; nil if it becomes none, with an error unless a rule drops it.
+func (h *Webhook) draft(n *notification, i int, now time.Time, peer string) (*draft, error) {
+	if err := n.Alerts.list[i].check(); err != nil {
+		h.count.unmapped.Add(1)
+		return nil, fmt.Errorf("alert %d: %w", i+1, err)
+	}
+	e := n.event(i, now)
+	e.Peer, e.Sequence = peer, h.count.next()
+	d, err := h.o.Mapping.draft(e)
+	switch {
+	case err != nil:
+		h.count.unmapped.Add(1)
+	case d == nil:
+		h.count.dropped.Add(1)
+	}
+	return d, err
 }
 
 func (h *Webhook) unavailable(w http.ResponseWriter, err error) {

@@ -53,6 +53,8 @@ type writer struct {
 	count   *counting
 
 	queue  chan job
+	slots  chan struct{} // as many as rows are in the queue, or will be at once
+	now    func() time.Time
 	room   *budget.Budget  // of maxQueueBytes
 	ctx    context.Context // done when what is waiting is given up
 	giveUp context.CancelFunc
@@ -64,10 +66,17 @@ type writer struct {
 		sync.RWMutex
 		closed bool
 	}
+	// order makes the order of the stamps that of the queue. Else the sink would take a row that is
+	// behind another with a later stamp for one that comes late.
+	order struct {
+		sync.Mutex
+		received, sequence int64 // of the last row
+	}
 }
 
 func newWriter(sink Sink, o *ReceiverOptions, count *counting) *writer {
-	w := &writer{sink: sink, mapping: o.Mapping, batch: o.BatchRows, logger: o.Logger, count: count, queue: make(chan job, o.Queue), ended: make(chan struct{})}
+	w := &writer{sink: sink, mapping: o.Mapping, batch: o.BatchRows, logger: o.Logger, count: count, now: o.Now, ended: make(chan struct{})}
+	w.queue, w.slots = make(chan job, o.Queue), make(chan struct{}, o.Queue)
 	w.room = budget.New("rows that wait", maxQueueBytes)
 	w.ctx, w.giveUp = context.WithCancel(context.Background())
 	go w.run()
@@ -75,30 +84,40 @@ func newWriter(sink Sink, o *ReceiverOptions, count *counting) *writer {
 }
 
 // offer puts a row into the queue if there is room for it.
-func (w *writer) offer(row []any) bool {
+func (w *writer) offer(d *draft) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if w.mu.closed {
 		return false
 	}
 	hold := w.room.Hold()
-	if !hold.Try(rowBytes(row)) {
+	if !hold.Try(rowBytes(d.row)) {
 		return false
 	}
-	w.count.waiting.Add(1)
 	select {
-	case w.queue <- job{row: row, hold: &hold}:
+	case w.slots <- struct{}{}:
+		w.count.waiting.Add(1)
+		w.enqueue(d, nil, &hold)
 		return true
 	default:
 		hold.Release()
-		w.count.waiting.Add(-1)
 		return false
 	}
 }
 
+// enqueue stamps a row and puts it into the queue. The caller has a slot, so it does not wait.
+func (w *writer) enqueue(d *draft, done func(error), hold *budget.Hold) {
+	w.order.Lock()
+	defer w.order.Unlock()
+	w.order.received = max(w.order.received, w.now().Unix())
+	w.order.sequence = w.order.sequence%(1<<31-1) + 1 // fits a column of 32 bits
+	d.stamp(w.order.received, w.order.sequence)
+	w.queue <- job{d.row, done, hold}
+}
+
 // put puts a row into the queue as soon as there is room for it. While it waits the
 // queue cannot be closed, but it is emptied: the goroutine goes on until then.
-func (w *writer) put(ctx context.Context, row []any, done func(error)) error {
+func (w *writer) put(ctx context.Context, d *draft, done func(error)) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if w.mu.closed {
@@ -107,9 +126,10 @@ func (w *writer) put(ctx context.Context, row []any, done func(error)) error {
 	began := time.Now()
 	w.count.waiting.Add(1)
 	hold := w.room.Hold()
-	if w.acquire(ctx, &hold, rowBytes(row)) {
+	if w.acquire(ctx, &hold, rowBytes(d.row)) {
 		select {
-		case w.queue <- job{row, done, &hold}:
+		case w.slots <- struct{}{}:
+			w.enqueue(d, done, &hold)
 			return nil
 		case <-ctx.Done():
 		case <-w.ctx.Done():
@@ -162,6 +182,7 @@ func (w *writer) close(ctx context.Context) error {
 func (w *writer) run() {
 	defer close(w.ended)
 	for j := range w.queue {
+		<-w.slots
 		jobs := append(make([]job, 0, min(w.batch, len(w.queue)+1)), j)
 		for bytes := j.hold.Size(); len(jobs) < w.batch && bytes < maxInsertBytes; {
 			more, ok := w.ready()
@@ -179,6 +200,9 @@ func (w *writer) run() {
 func (w *writer) ready() (job, bool) {
 	select {
 	case j, ok := <-w.queue:
+		if ok {
+			<-w.slots
+		}
 		return j, ok
 	default:
 		return job{}, false

@@ -1,10 +1,13 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem/alert/osql"
 )
@@ -24,11 +27,18 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	})
 	const queue, large = 1000, 1 << 20
 	var count counting
-	w := newWriter(sink, &ReceiverOptions{Mapping: mapping, Queue: queue, BatchRows: 100, Logger: slog.New(slog.DiscardHandler)}, &count)
-	row := make([]any, len(mapping.columns))
-	row[0] = strings.Repeat("x", large)
+	w := newWriter(sink, &ReceiverOptions{Mapping: mapping, Queue: queue, BatchRows: 100, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}, &count)
+	text := strings.Repeat("x", large)
+	row := func() *draft {
+		d, err := mapping.draft(NewEvent(Syslog))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.row[0] = text
+		return d
+	}
 	n := 0
-	for n < queue && w.offer(row) {
+	for n < queue && w.offer(row()) {
 		n++
 	}
 	if n != maxQueueBytes/large-1 {
@@ -36,11 +46,12 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := w.put(ended, row, nil); err == nil {
+	if err := w.put(ended, row(), nil); err == nil {
 		t.Error("a row has room in the full queue")
 	}
 	waits := make(chan error, 1)
-	go func() { waits <- w.put(t.Context(), row, nil) }()
+	last := row()
+	go func() { waits <- w.put(t.Context(), last, nil) }()
 	close(open)
 	if err := <-waits; err != nil {
 		t.Error(err)
@@ -56,6 +67,68 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	}
 	if used := w.room.Stats()[0].Used; used != 0 {
 		t.Errorf("%d bytes are taken", used)
+	}
+}
+
+// TestStampsAreInTheOrderOfTheQueue, not in that in which messages came or in that of the clock:
+// the sink takes what is not newer than what it has for a repetition.
+func TestStampsAreInTheOrderOfTheQueue(t *testing.T) {
+	mappings, err := ParseMappings("test.yaml", []byte("syslog: {columns: {Grade: '${@received}', Class: '${=Grade}', Summary: 'at ${=LastOccurrence}'}}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapping := mappings.For(Syslog)
+	column := func(name string) int { return slices.Index(mapping.names, name) }
+	var written [][]any
+	sink := SinkFunc(func(_ context.Context, _ string, columns []string, rows [][]any, _ ...string) error {
+		for _, row := range rows {
+			full := make([]any, len(mapping.names))
+			for i, name := range columns {
+				full[column(name)] = row[i]
+			}
+			written = append(written, full)
+		}
+		return nil
+	})
+	clock := int64(1000)
+	var count counting
+	w := newWriter(sink, &ReceiverOptions{
+		Mapping: mapping, Queue: 10, BatchRows: 2, Logger: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Unix(clock, 0) },
+	}, &count)
+	var came []*draft
+	for range 5 {
+		e := NewEvent(Syslog)
+		e.Received, e.Sequence = 999, count.next()
+		e.Set("message", "x")
+		d, err := mapping.draft(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		came = append(came, d)
+	}
+	for i, d := range slices.Backward(came) {
+		if i == 2 {
+			clock -= 600
+		}
+		if err := w.put(t.Context(), d, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last, sequence := column("LastOccurrence"), column("ProbeSubSecondId")
+	older := func(a, b []any) int {
+		return cmp.Or(cmp.Compare(a[last].(int64), b[last].(int64)), cmp.Compare(a[sequence].(int64), b[sequence].(int64)))
+	}
+	if len(written) != len(came) || !slices.IsSortedFunc(written, older) || len(slices.CompactFunc(slices.Clone(written), func(a, b []any) bool { return older(a, b) == 0 })) != len(came) {
+		t.Errorf("%v", written)
+	}
+	for _, row := range written {
+		if row[last] != int64(1000) || row[column("Class")] != row[last] || row[column("Summary")] != "at 1000" {
+			t.Errorf("%v", row)
+		}
 	}
 }
 
