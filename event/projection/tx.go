@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,12 +18,15 @@ import (
 // during the call of the handler, and for its goroutine only.
 //
 // Rows are kept in memory until flush. Each row is read at most once and written at most once,
-// whatever number of events of the commit change it.
+// whatever number of events of the commit change it. Deletions are written first, then the other
+// rows in the order of their last changes: so a value of a unique index can move from a row that is
+// deleted, or was changed before, to another row.
 type Tx struct {
 	batch    *mainstem.Batch
 	shared   bool              // the batch had writes before, which reads see too
-	rows     []row             // that were read or written, in the order of the first use
+	rows     []row             // that were read or written, in the order of the first use; after flush in that of the writes
 	byKey    map[rowKey]row    // the same rows, if there are more than searched; else nil
+	changes  int               // the number of changes of rows so far
 	version  int               // of the tables that it writes
 	building bool              // version is not the one that is read
 	tables   []Versioned       // the projection's, of WithTables
@@ -58,6 +62,7 @@ type row interface {
 	is(space, key string) bool                          // whether it is the row with this space and key
 	index(rows map[rowKey]row)                          // adds the row to rows
 	expect(b *mainstem.Batch)                           // adds the condition that the row is as it was read
+	order() int                                         // the number of its last change; 0 if it was not changed or is deleted
 	write(ctx context.Context, b *mainstem.Batch) error // adds the write, if the row was changed
 }
 
@@ -67,7 +72,7 @@ type typedRow[T any] struct {
 	key     string
 	value   T            // valid if live
 	live    bool         // the row exists
-	changed bool         // it was put or deleted through the Tx
+	changed int          // the number of its last Put, Delete or Modify through the Tx; 0: none
 	pending bool         // value and live come from a write that the batch had before
 	read    bool         // it was read from the table; was is then valid
 	was     kv.Condition // that the row is as it was read
@@ -152,7 +157,7 @@ func get[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key strin
 		return nil, err
 	}
 	r := rowOf(tx, table, key)
-	if r.read || r.changed || r.pending {
+	if r.read || r.changed > 0 || r.pending {
 		return r, nil
 	}
 	return r, r.load(ctx, tx)
@@ -190,8 +195,7 @@ func Put[T any](tx *Tx, model readmodel.Model[T], v T) {
 		tx.batch.Fail(err)
 		return
 	}
-	r := rowOf(tx, table, table.Key(v))
-	r.value, r.live, r.changed = v, true, true
+	rowOf(tx, table, table.Key(v)).set(tx, v, true)
 }
 
 // Delete removes the row of a model with a key, if there is one. As for Put, the commit does not
@@ -203,8 +207,7 @@ func Delete[T any](tx *Tx, model readmodel.Model[T], key string) {
 		return
 	}
 	var none T
-	r := rowOf(tx, table, key)
-	r.value, r.live, r.changed = none, false, true
+	rowOf(tx, table, key).set(tx, none, false)
 }
 
 // Modify reads the row of a model with a key and replaces it by the result of change. If there is
@@ -224,7 +227,7 @@ func Modify[T any](ctx context.Context, tx *Tx, model readmodel.Model[T], key st
 		return mainstem.Refusef(mainstem.KindInvalid, "projection", "the row %.60q of %T was given the key %.60q", key, v, got)
 	}
 	// change may have used tx, but r is still the row of tx: rows are pointers.
-	r.value, r.live, r.changed = v, true, true
+	r.set(tx, v, true)
 	return nil
 }
 
@@ -238,6 +241,7 @@ func (tx *Tx) expect(b *mainstem.Batch) {
 // flush adds the conditions and writes of all rows to the batch. For a table with indexes the write
 // reads the old row.
 func (tx *Tx) flush(ctx context.Context) error {
+	slices.SortStableFunc(tx.rows, func(a, b row) int { return cmp.Compare(a.order(), b.order()) })
 	for _, r := range tx.rows {
 		r.expect(tx.batch)
 		if err := r.write(ctx, tx.batch); err != nil {
@@ -245,6 +249,19 @@ func (tx *Tx) flush(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// set changes the row through tx.
+func (r *typedRow[T]) set(tx *Tx, v T, live bool) {
+	tx.changes++
+	r.value, r.live, r.changed = v, live, tx.changes
+}
+
+func (r *typedRow[T]) order() int {
+	if r.live {
+		return r.changed
+	}
+	return 0
 }
 
 func (r *typedRow[T]) is(space, key string) bool {
@@ -261,7 +278,7 @@ func (r *typedRow[T]) expect(b *mainstem.Batch) {
 
 func (r *typedRow[T]) write(ctx context.Context, b *mainstem.Batch) error {
 	switch {
-	case !r.changed:
+	case r.changed == 0:
 		return nil
 	case r.live:
 		return r.table.UpsertTo(ctx, b, r.value)
