@@ -64,6 +64,8 @@
 //     both.
 //   - A field that is a struct, a map or the like is a column of JSON. A query can compare it by
 //     IsNull and NotNull only.
+//   - In one commit, a value of a unique index can move from an entry to another one, but two
+//     entries cannot exchange theirs.
 //   - A projection is rebuilt in place. It cannot be live or inline.
 //   - With the log elsewhere, the handlers may write to the database only. A commit of rows that
 //     was under way when [projection.Engine.Pause] returned may still succeed. After a restore of

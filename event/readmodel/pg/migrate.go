@@ -32,6 +32,7 @@ type migration struct {
 	schema string
 	table  string
 	tx     pgx.Tx // set by run
+	unique bool   // set by run: another index than that of the key is unique
 }
 
 // run makes the table, or adds the columns and indexes that it lacks, in one transaction. An
@@ -62,7 +63,8 @@ func (m *migration) run(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
+		return tx.QueryRow(ctx, `SELECT count(*) > 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE n.nspname = $1 AND c.relname = $2 AND (i.indisunique OR i.indisexclusion)`, m.schema, m.table).Scan(&m.unique)
 	})
 }
 

@@ -35,8 +35,11 @@ import (
 // row that it does not insert. Only commits of projections take these locks. A row that a program
 // inserts by itself after the check, and before the commit, counts as inserted after the commit.
 //
-// Locks and statements are in the same order in all commits, so that two commits do not deadlock on
-// them.
+// Locks and statements are ordered by table and key in all commits, so that two commits do not
+// deadlock on them. A table with a unique index besides that of its key is an exception. There all
+// deletions come first, then the writes in the order of the handlers' last changes: so a unique
+// value can move from an entry that is deleted, or was changed before, to another one. A deadlock
+// is a conflict.
 
 // rowKey identifies an entry that handlers have touched in one commit. table is quoted.
 type rowKey struct{ table, key string }
@@ -45,6 +48,8 @@ type rowKey struct{ table, key string }
 type touched interface {
 	// statements adds to c the statement for the entry.
 	statements(c *changes) error
+	// order is the place of its statement among those of the table, before the key.
+	order() int
 	// absence reports which lock the entry needs. blind: the row was absent when it was read, or
 	// was not read. alone: it was absent, and the commit does not insert it.
 	absence() (blind, alone bool)
@@ -52,12 +57,13 @@ type touched interface {
 
 // entry is an entry of a table of T in one commit.
 type entry[T any] struct {
+	in      *transaction
 	table   *Table[T]
 	id      rowKey
 	key     any // as a value of the key column
 	value   T
 	live    bool   // the entry exists, with value, as of the handlers so far
-	changed bool   // a handler has written or deleted it
+	changed int    // the number of the last write or deletion by a handler; 0: none
 	read    bool   // it was read from the database
 	version string // xmin of the row that was read; "" if it was absent or not read
 }
@@ -93,7 +99,7 @@ func Get[T any](ctx context.Context, tx *projection.Tx, t *Table[T], key string)
 	if err != nil {
 		return none, err
 	}
-	if !e.read && !e.changed {
+	if !e.read && e.changed == 0 {
 		if err := e.load(ctx); err != nil {
 			return none, err
 		}
@@ -115,7 +121,7 @@ func Put[T any](tx *projection.Tx, t *Table[T], v T) {
 	if e, err := entryOf(tx, t, key); err != nil {
 		tx.Batch().Fail(err)
 	} else {
-		e.value, e.live, e.changed = v, true, true
+		e.set(v, true)
 	}
 }
 
@@ -128,7 +134,13 @@ func Delete[T any](tx *projection.Tx, t *Table[T], key string) {
 		return
 	}
 	var none T
-	e.value, e.live, e.changed = none, false, true
+	e.set(none, false)
+}
+
+// set changes the entry as of the handlers so far.
+func (e *entry[T]) set(v T, live bool) {
+	e.in.changes++
+	e.value, e.live, e.changed = v, live, e.in.changes
 }
 
 // Modify reads the entry with a key and replaces it, as part of tx, by the result of change. If
@@ -173,7 +185,7 @@ func entryOf[T any](tx *projection.Tx, t *Table[T], key string) (*entry[T], erro
 		}
 		return e, nil
 	}
-	e := &entry[T]{table: t, id: id, key: k}
+	e := &entry[T]{in: x, table: t, id: id, key: k}
 	x.rows[id] = e
 	return e, nil
 }
@@ -199,11 +211,19 @@ func (e *entry[T]) absence() (blind, alone bool) {
 	return e.version == "", e.version == "" && e.read && !e.live
 }
 
+// order implements touched.
+func (e *entry[T]) order() int {
+	if e.table.unique && e.live {
+		return e.changed
+	}
+	return 0
+}
+
 // statements implements touched; see the table above.
 func (e *entry[T]) statements(c *changes) error {
-	t, l := e.table, e.table.l
+	t, l, changed := e.table, e.table.l, e.changed > 0
 	var values []any
-	if e.changed && e.live {
+	if changed && e.live {
 		var err error
 		if values, _, err = t.values(e.value); err != nil {
 			return err
@@ -213,13 +233,13 @@ func (e *entry[T]) statements(c *changes) error {
 	var err error
 	rows := 1
 	switch {
-	case e.version != "" && e.changed && e.live:
+	case e.version != "" && changed && e.live:
 		b, err = t.sql.replace(l, values)
-	case e.version != "" && e.changed:
+	case e.version != "" && changed:
 		b = t.sql.byKey(l, "DELETE", e.key)
 	case e.version != "":
 		b = t.sql.byKey(l, "SELECT", e.key)
-	case e.read && e.changed && e.live:
+	case e.read && changed && e.live:
 		b, err = t.sql.insert(l, values, " ON CONFLICT ("+quote(l.key.name)+") DO NOTHING")
 	case e.read:
 		b, rows = t.sql.byKey(l, "SELECT", e.key), 0
@@ -233,7 +253,7 @@ func (e *entry[T]) statements(c *changes) error {
 	}
 	if e.version != "" {
 		b.add(" AND xmin::text = ", b.arg(e.version, "text"))
-		if !e.changed {
+		if !changed {
 			b.add(" FOR SHARE")
 		}
 	}
@@ -265,7 +285,7 @@ func locks(c *changes, rows map[rowKey]touched) {
 // lockRows is the first number of these locks; the second one is that of the table.
 const lockRows = lockTables + 1
 
-// changesOf returns the locks and the statements for all entries, ordered by table and key.
+// changesOf returns the locks and the statements for all entries, in the order described above.
 func changesOf(rows map[rowKey]touched) (*changes, error) {
 	c := &changes{}
 	locks(c, rows)
@@ -274,7 +294,7 @@ func changesOf(rows map[rowKey]touched) (*changes, error) {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, func(a, b rowKey) int {
-		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.key, b.key))
+		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(rows[a].order(), rows[b].order()), cmp.Compare(a.key, b.key))
 	})
 	for _, id := range ids {
 		if err := rows[id].statements(c); err != nil {

@@ -20,6 +20,8 @@ type Table[T any] struct {
 	name string  // schema.table
 	l    *layout
 	sql  statements
+	// unique: another index than that of the key can refuse an entry.
+	unique bool
 }
 
 // Open returns the table "schema.table", or "table" in the schema of db. It makes the table, or
@@ -42,7 +44,7 @@ func Open[T any](ctx context.Context, db *DB, name string) (*Table[T], error) {
 	if err := m.run(ctx); err != nil {
 		return nil, explain(ctx, m.name(), true, err)
 	}
-	return &Table[T]{db: db, on: db.pool, name: m.name(), l: l, sql: newStatements(l, quote(schema, table))}, nil
+	return &Table[T]{db: db, on: db.pool, name: m.name(), l: l, sql: newStatements(l, quote(schema, table)), unique: m.unique}, nil
 }
 
 // Name returns "schema.table".

@@ -120,6 +120,7 @@ type transaction struct {
 	out     *output
 	handled mainstem.Position
 	rows    map[rowKey]touched
+	changes int  // of rows so far
 	applied bool // step 1 is done; step 2 may not be
 }
 
