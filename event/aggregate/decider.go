@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -42,7 +43,7 @@ type decided[S any] struct {
 }
 
 // OpenDecider returns the streams of a category in store as states of d. It is like [Open]; a
-// snapshot is the encoded S.
+// snapshot is the encoded S, which is decoded into the state of Initial as [Open] says.
 func OpenDecider[S, C, E any](store *event.Store, types *event.Types, category string, d Decider[S, C, E], opts *Options) (*Deciders[S, C, E], error) {
 	if d.Initial == nil || d.Decide == nil || d.Evolve == nil {
 		return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %.40q: a Decider needs Initial, Decide and Evolve", category)
@@ -90,6 +91,9 @@ func (r *Deciders[S, C, E]) load(ctx context.Context, id string, p Point) (*deci
 	d.at, err = r.streams.load(ctx, id, p, state{
 		restore: func(data []byte) error {
 			var s S
+			if t := reflect.TypeFor[S](); !hasOwnForm(t) && !implements(t, reflect.TypeFor[Snapshotter]()) {
+				s = r.decider.Initial() // for its maps
+			}
 			err := r.codec.restore(data, &s)
 			d.state = s
 			return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/mainstemdev/mainstem/codec"
 )
@@ -29,18 +30,51 @@ func (c snapshotCodec) snapshot(v any) ([]byte, error) {
 	return c.codec.Append(nil, v)
 }
 
-// restore decodes data into v, a pointer.
+// restore decodes data into v, a pointer to a state without events. It first removes what v holds:
+// data may not mention fields that are zero, and codecs keep those, and entries of maps.
 func (c snapshotCodec) restore(data []byte, v any) error {
 	if s, ok := v.(Snapshotter); ok {
 		return s.Restore(data)
 	}
+	if state := reflect.ValueOf(v).Elem(); !hasOwnForm(state.Type()) {
+		if state.Kind() == reflect.Pointer && !state.IsNil() { // Decider.Initial may return the same one each time
+			fresh := reflect.New(state.Type().Elem())
+			fresh.Elem().Set(state.Elem())
+			state.Set(fresh)
+			state = fresh.Elem()
+		}
+		empty(state)
+	}
 	return c.codec.Decode(data, v)
+}
+
+// empty makes all of v zero, except that maps are empty and not nil, since the methods of the state
+// may write to them. It leaves a [Root], and fields that are not exported.
+func empty(v reflect.Value) {
+	switch t := v.Type(); {
+	case t == reflect.TypeFor[Root]():
+	case t.Kind() == reflect.Struct && !hasOwnForm(t):
+		for f := range fields(t) {
+			at := v.FieldByIndex(f.Index)
+			if f.Anonymous && at.Kind() == reflect.Pointer && !at.IsNil() { // it may embed the Root
+				at = at.Elem()
+			}
+			if at.CanSet() || f.Anonymous {
+				empty(at)
+			}
+		}
+	case !v.CanSet():
+	case t.Kind() == reflect.Map && !v.IsNil():
+		v.Set(reflect.MakeMap(t))
+	default:
+		v.SetZero()
+	}
 }
 
 // checkSnapshots returns an error if a codec would silently lose part of a T.
 func checkSnapshots[T any]() error {
 	t := reflect.TypeFor[T]()
-	if s := reflect.TypeFor[Snapshotter](); t.Implements(s) || reflect.PointerTo(t).Implements(s) {
+	if implements(t, reflect.TypeFor[Snapshotter]()) {
 		return nil
 	}
 	if t.Kind() == reflect.Interface {
@@ -54,6 +88,14 @@ var encodesItself = []reflect.Type{
 	reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.BinaryMarshaler](),
 }
 
+// hasOwnForm reports whether values of type t encode themselves.
+func hasOwnForm(t reflect.Type) bool {
+	return slices.ContainsFunc(encodesItself, func(i reflect.Type) bool { return implements(t, i) })
+}
+
+// implements reports whether t or a pointer to it has the methods of the interface i.
+func implements(t, i reflect.Type) bool { return t.Implements(i) || reflect.PointerTo(t).Implements(i) }
+
 // checkEncoded checks all types that a codec reaches from t. path is the Go path of t, for the
 // error. seen holds the types that were checked, since types may be recursive. A [Root] passes,
 // because the repository stores its state.
@@ -62,10 +104,8 @@ func checkEncoded(t reflect.Type, path string, seen map[reflect.Type]bool) error
 		return nil
 	}
 	seen[t] = true
-	for _, i := range encodesItself {
-		if t.Implements(i) || reflect.PointerTo(t).Implements(i) {
-			return nil
-		}
+	if hasOwnForm(t) {
+		return nil
 	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
