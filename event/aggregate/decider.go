@@ -55,7 +55,7 @@ func OpenDecider[S, C, E any](store *event.Store, types *event.Types, category s
 	r := &Deciders[S, C, E]{streams: s, decider: d, codec: snapshotCodec{s.opts.SnapshotCodec}}
 	r.cache.limit = s.opts.Cache
 	if s.opts.SnapshotEvery > 0 {
-		if err := checkSnapshots[S](); err != nil {
+		if err := checkSnapshots[S](s.opts.SnapshotCodec); err != nil {
 			return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %s: %w", category, err)
 		}
 		first := d.Initial()

@@ -34,7 +34,7 @@ func Open[A Aggregate](store *event.Store, types *event.Types, category string, 
 	r := &Repository[A]{streams: s, make: make, codec: snapshotCodec{s.opts.SnapshotCodec}}
 	r.cache.limit = s.opts.Cache
 	if s.opts.SnapshotEvery > 0 {
-		if err := checkSnapshots[A](); err != nil {
+		if err := checkSnapshots[A](s.opts.SnapshotCodec); err != nil {
 			return nil, mainstem.Refusef(mainstem.KindInvalid, "aggregate", "category %s: %w", category, err)
 		}
 		if _, err := r.codec.snapshot(r.New("")); err != nil {

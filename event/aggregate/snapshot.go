@@ -71,8 +71,8 @@ func empty(v reflect.Value) {
 	}
 }
 
-// checkSnapshots returns an error if a codec would silently lose part of a T.
-func checkSnapshots[T any]() error {
+// checkSnapshots returns an error if the codec would silently lose part of a T.
+func checkSnapshots[T any](c codec.Codec) error {
 	t := reflect.TypeFor[T]()
 	if implements(t, reflect.TypeFor[Snapshotter]()) {
 		return nil
@@ -80,7 +80,17 @@ func checkSnapshots[T any]() error {
 	if t.Kind() == reflect.Interface {
 		return fmt.Errorf("%s is an interface: a snapshot needs a type, or one with the methods of Snapshotter", t)
 	}
-	return checkEncoded(t, t.String(), make(map[reflect.Type]bool))
+	return checkEncoded(t, t.String(), tagsOf[c.Name()], make(map[reflect.Type]bool))
+}
+
+// tagsOf are the keys of the struct tags that a codec reads, by its name. Of several, the first one
+// that a field has counts.
+var tagsOf = map[string][]string{"json": {"json"}, "cbor": {"cbor", "json"}, "msgpack": {"msgpack"}, "binary": {"bin"}}
+
+// leftOut reports whether the tag of a field leaves it out. That does no harm to a [Root].
+func leftOut(f reflect.StructField, tags []string) bool {
+	i := slices.IndexFunc(tags, func(key string) bool { return f.Tag.Get(key) != "" })
+	return i >= 0 && f.Tag.Get(tags[i]) == "-" && f.Type != reflect.TypeFor[Root]()
 }
 
 // encodesItself are the interfaces of types that encode themselves: their fields are not checked.
@@ -97,9 +107,9 @@ func hasOwnForm(t reflect.Type) bool {
 func implements(t, i reflect.Type) bool { return t.Implements(i) || reflect.PointerTo(t).Implements(i) }
 
 // checkEncoded checks all types that a codec reaches from t. path is the Go path of t, for the
-// error. seen holds the types that were checked, since types may be recursive. A [Root] passes,
+// error. tags are those of tagsOf. seen holds the types that were checked, since types may be recursive. A [Root] passes,
 // because the repository stores its state.
-func checkEncoded(t reflect.Type, path string, seen map[reflect.Type]bool) error {
+func checkEncoded(t reflect.Type, path string, tags []string, seen map[reflect.Type]bool) error {
 	if seen[t] || t == reflect.TypeFor[Root]() {
 		return nil
 	}
@@ -109,19 +119,22 @@ func checkEncoded(t reflect.Type, path string, seen map[reflect.Type]bool) error
 	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return checkEncoded(t.Elem(), path, seen)
+		return checkEncoded(t.Elem(), path, tags, seen)
 	case reflect.Map:
-		if err := checkEncoded(t.Key(), path, seen); err != nil {
+		if err := checkEncoded(t.Key(), path, tags, seen); err != nil {
 			return err
 		}
-		return checkEncoded(t.Elem(), path, seen)
+		return checkEncoded(t.Elem(), path, tags, seen)
 	case reflect.Struct:
 		for f := range fields(t) {
 			at := path + "." + f.Name
-			if !f.IsExported() && !f.Anonymous {
+			if leftOut(f, tags) {
+				return fmt.Errorf("a snapshot would lose %s, which its tag leaves out: remove the tag, or implement Snapshotter", at)
+			}
+			if !f.IsExported() && (!f.Anonymous || f.Type.Kind() != reflect.Struct) {
 				return fmt.Errorf("a snapshot would lose %s, which is not exported: export it, or implement Snapshotter", at)
 			}
-			if err := checkEncoded(f.Type, at, seen); err != nil {
+			if err := checkEncoded(f.Type, at, tags, seen); err != nil {
 				return err
 			}
 		}

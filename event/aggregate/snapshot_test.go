@@ -182,13 +182,33 @@ type (
 		At    time.Time
 		Lines map[string]*[]struct{ Price int }
 	}
-	own struct{ private }
+	own    struct{ private }
+	tagged struct {
+		aggregate.Root `json:"-" cbor:"-"`
+		Lines          []struct {
+			Price int `json:"-" cbor:"price"`
+		}
+	}
+	count    int
+	embedded struct {
+		aggregate.Root
+		count
+	}
+	embeddedPointer struct {
+		aggregate.Root
+		*line
+	}
+	line struct{ Price int }
 )
 
 func (p *private) Apply(any) error { p.count++; return nil }
 func (*nested) Apply(any) error    { return nil }
 func (*open) Apply(any) error      { return nil }
 func (*whole) Apply(any) error     { return nil }
+
+func (*tagged) Apply(any) error          { return nil }
+func (*embedded) Apply(any) error        { return nil }
+func (*embeddedPointer) Apply(any) error { return nil }
 
 func (o *own) Snapshot() ([]byte, error) { return binary.AppendUvarint(nil, uint64(o.count)), nil }
 
@@ -214,6 +234,12 @@ func TestSnapshotsThatWouldLoseState(t *testing.T) {
 	refused(second(aggregate.Open(f.store, f.types, "a", func(string) *nested { return new(nested) }, o)), "Lines.price")
 	refused(second(aggregate.Open(f.store, f.types, "a", func(string) *open { return new(open) }, o)), "open.Last")
 	refused(second(aggregate.Open(f.store, f.types, "a", newAccount, &aggregate.Options{SnapshotEvery: 2, SnapshotCodec: codec.Gob})), "aggregate.Root")
+	refused(second(aggregate.Open(f.store, f.types, "a", func(string) *tagged { return new(tagged) }, o)), "Lines.Price, which its tag leaves out")
+	refused(second(aggregate.Open(f.store, f.types, "a", func(string) *embedded { return new(embedded) }, o)), "embedded.count")
+	refused(second(aggregate.Open(f.store, f.types, "a", func(string) *embeddedPointer { return new(embeddedPointer) }, o)), "embeddedPointer.line")
+	if _, err := aggregate.Open(f.store, f.types, "a", func(string) *tagged { return new(tagged) }, &aggregate.Options{SnapshotEvery: 2, SnapshotCodec: cbor.Codec}); err != nil {
+		t.Errorf("with a codec that reads other tags: %v", err)
+	}
 	if _, err := aggregate.Open(f.store, f.types, "a", func(string) *private { return new(private) }, nil); err != nil {
 		t.Errorf("without snapshots: %v", err)
 	}
