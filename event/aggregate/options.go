@@ -22,8 +22,8 @@ type Options struct {
 	// the commit that reaches the number. Default 0: no snapshots are written, and none are read.
 	SnapshotEvery int
 	// SnapshotVersion is the version of the snapshots' format. Increase it when the state changes
-	// in a way that the codec cannot decode, or decodes wrongly. Snapshots of another version are
-	// ignored.
+	// in a way that the codec cannot decode, or decodes wrongly: a new field is zero in the state of
+	// an old snapshot. Snapshots of another version are ignored.
 	SnapshotVersion int
 	// SnapshotCodec encodes snapshots. Default codec.JSON. An aggregate that implements
 	// [Snapshotter] encodes itself. Snapshots of a codec with another name are ignored.
