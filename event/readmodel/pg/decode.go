@@ -2,11 +2,14 @@ package readmodelpg
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/uuid"
@@ -185,14 +188,18 @@ type row[T any] struct {
 // scanner is a row of a result.
 type scanner interface{ Scan(dest ...any) error }
 
-// scan reads an entry. The destinations in more come before its columns. A value that the field
-// cannot hold is Corrupt.
+// scan reads an entry. The destinations in more come before its columns. A value that the driver or
+// the field cannot hold is Corrupt.
 func scan[T any](l *layout, rows scanner, more ...any) (r row[T], err error) {
 	places := make([]any, len(l.columns))
 	for i, c := range l.columns {
 		places[i] = c.place()
 	}
 	if err := rows.Scan(append(more, places...)...); err != nil {
+		var wrong pgx.ScanArgError
+		if errors.As(err, &wrong) && wrong.ColumnIndex >= len(more) {
+			err = l.columns[wrong.ColumnIndex-len(more)].corrupt(l, wrong.Err)
+		}
 		return r, err
 	}
 	v := reflect.ValueOf(&r.value).Elem()
@@ -206,10 +213,15 @@ func scan[T any](l *layout, rows scanner, more ...any) (r row[T], err error) {
 			err = c.assign(v.FieldByIndex(c.field.Index), r.values[i])
 		}
 		if err != nil {
-			return r, mainstem.Errorf(mainstem.KindCorrupt, op, "column %s holds what field %s of %s cannot: %w", c.name, c.field.Name, l.typ, err)
+			return r, c.corrupt(l, err)
 		}
 	}
 	return r, nil
+}
+
+// corrupt returns the error about a value of the column that the field cannot hold.
+func (c *column) corrupt(l *layout, err error) error {
+	return mainstem.Errorf(mainstem.KindCorrupt, op, "column %s holds what field %s of %s cannot: %w", c.name, c.field.Name, l.typ, err)
 }
 
 // encode returns the values of an entry, one for each column. A value that PostgreSQL cannot hold

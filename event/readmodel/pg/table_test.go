@@ -14,8 +14,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/projection"
 	"github.com/mainstemdev/mainstem/event/readmodel"
 	readmodelpg "github.com/mainstemdev/mainstem/event/readmodel/pg"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
@@ -140,6 +143,47 @@ func TestWholeNumbersInNumeric(t *testing.T) {
 	execute(t, pool, "UPDATE entries SET n = 0.5 WHERE k = 1")
 	if _, err := table.Get(ctx, "1"); !errors.Is(err, mainstem.ErrCorrupt) {
 		t.Errorf("a fraction: %v", err)
+	}
+}
+
+// A value that another program wrote and a field cannot hold is Corrupt, and ends a projection that
+// reads it.
+func TestValuesThatFieldsCannotHold(t *testing.T) {
+	db, pool := newDB(t)
+	table, ctx := open[thing](t, db, "things"), t.Context()
+	for column, sql := range map[string]string{"made": "UPDATE things SET made = 'infinity'", "tags": "UPDATE things SET tags = ARRAY['a', NULL]"} {
+		if err := table.Upsert(ctx, thing{ID: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, pool, sql)
+		_, err1 := table.Get(ctx, "a")
+		_, err2 := table.Find(ctx, readmodel.All())
+		for _, err := range []error{err1, err2} {
+			if !errors.Is(err, mainstem.ErrCorrupt) || !strings.Contains(err.Error(), "column "+column+" holds") {
+				t.Errorf("%s: %v, want Corrupt", sql, err)
+			}
+		}
+		l := newLedger(t, testengines.Memory(t), pool)
+		l.pay(t, 1)
+		p, err := projection.New(column, 1, event.Filter{}, projection.On(func(ctx context.Context, tx *projection.Tx, _ paid, _ event.Recorded) error {
+			_, err := readmodelpg.Get(ctx, tx, table, "a")
+			return err
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := projection.Open(l.store, l.types, &projection.Options{Logger: discard, RestartAfter: -1})
+		if err == nil {
+			err = e.Register(p.WithTarget(l.db), &projection.Async{Attempts: 1})
+		}
+		if err := errors.Join(err, e.Start(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, "the projection to be faulted", func() bool {
+			s, err := e.Status(ctx, column)
+			return err == nil && s.State == projection.Faulted && errors.Is(s.Err, mainstem.ErrCorrupt)
+		})
+		stop(t, e)
 	}
 }
 
