@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
@@ -20,6 +21,7 @@ import (
 	readmodelpg "github.com/mainstemdev/mainstem/event/readmodel/pg"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
 type status string
@@ -116,6 +118,50 @@ func TestNumbersAsKeys(t *testing.T) {
 	}
 	if err := table.Insert(ctx, nil); !errors.Is(err, mainstem.ErrInvalid) {
 		t.Errorf("no entry: %v", err)
+	}
+}
+
+// An unsigned number in a column of a smaller type than the default is found by its index.
+func TestIndexOfUnsignedNumbers(t *testing.T) {
+	type entry struct {
+		K uint64 `sql:",pk,type=bigint"`
+		N uint64 `sql:",type=integer,index"`
+		D uint64 `sql:",index"`
+	}
+	config, err := pgxpool.ParseConfig(testpostgres.FastDB(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	table, ctx := open[entry](t, dbOf(t, pool, nil), "entries"), t.Context()
+	want := entry{1, 2, math.MaxUint64}
+	if err := table.Insert(ctx, want); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []func() *readmodel.Query{
+		func() *readmodel.Query { return readmodel.Where("K", readmodel.Eq, 1) },
+		func() *readmodel.Query { return readmodel.Where("N", readmodel.In, 2, 3) },
+		func() *readmodel.Query { return readmodel.Where("D", readmodel.Gt, uint64(math.MaxInt64)) },
+	} {
+		if plan, err := table.Explain(ctx, q()); err != nil || !strings.Contains(plan, "Index Cond") {
+			t.Errorf("%v\n%s", err, plan)
+		}
+		if got, err := table.FindOne(ctx, q()); err != nil || got != want {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	_, err1 := table.Get(ctx, "9223372036854775808")
+	err2 := table.Upsert(ctx, entry{N: math.MaxUint64})
+	err3 := table.Upsert(ctx, entry{N: math.MaxInt64})
+	for _, err := range []error{err1, err2, err3} {
+		if !errors.Is(err, mainstem.ErrInvalid) {
+			t.Errorf("a number that does not fit: %v, want Invalid", err)
+		}
 	}
 }
 

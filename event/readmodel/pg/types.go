@@ -87,11 +87,13 @@ func typeOf(t reflect.Type, asked string) (sqlType, error) {
 		return typ, refuse("type %.40q does not fit a %s", asked, t)
 	}
 	typ.name = name + modifier
-	if name == "uuid" {
+	switch {
+	case name == "uuid":
 		typ.family, typ.cast = famUUID, "uuid"
-	}
-	if typ.family == famUint && name == "numeric" {
+	case typ.family == famUint && name == "numeric":
 		typ.cast = "numeric"
+	case typ.family == famUint:
+		typ.cast = "bigint" // no index of the column serves a comparison with a numeric
 	}
 	return typ, nil
 }
