@@ -5,7 +5,12 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event"
+	"github.com/mainstemdev/mainstem/event/internal/aggregateroot"
 )
+
+func init() {
+	aggregateroot.Of = func(a any) aggregateroot.Root { return a.(Aggregate).root() }
+}
 
 // Aggregate is a domain object that a [Repository] loads and saves: a pointer to a struct that
 // embeds [Root].

@@ -59,6 +59,27 @@ func (o *Order) Pay() error {
 	return aggregate.Raise(o, Paid{float64(o.Version())})
 }
 
+// Cart has methods with the names of those of its root.
+type Cart struct {
+	aggregate.Root
+	Items int
+}
+
+func (c *Cart) Apply(ev any) error {
+	c.Items++
+	if _, paid := ev.(Paid); paid {
+		c.Items = 0
+	}
+	return nil
+}
+
+func (c *Cart) Clear() error     { return aggregate.Raise(c, Paid{float64(c.Items)}) }
+func (c *Cart) Uncommitted() int { return c.Items }
+
+func TestAggregateWithMethodsOfItsRoot(t *testing.T) {
+	eventtest.Given(t, new(Cart), Placed{}, Placed{}).When((*Cart).Clear).Then(Paid{2})
+}
+
 type pay struct{ ID string }
 
 func (pay) CommandType() string   { return "Pay" }

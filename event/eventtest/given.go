@@ -7,6 +7,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event/aggregate"
+	"github.com/mainstemdev/mainstem/event/internal/aggregateroot"
 )
 
 // Decision is the result of a decision: the events that it raised, or its error.
@@ -31,20 +32,15 @@ func Given[A aggregate.Aggregate](t testing.TB, a A, events ...any) *AggregateCa
 			t.Fatalf("given event %d, %s: %v", i+1, shown([]any{ev}), err)
 		}
 	}
-	saved(a, mainstem.Version(len(events)))
+	aggregateroot.Of(a).Clear(mainstem.Version(len(events)))
 	return &AggregateCase[A]{t, a}
-}
-
-// saved puts a at version v without uncommitted events.
-func saved(a aggregate.Aggregate, v mainstem.Version) {
-	a.(interface{ Clear(mainstem.Version) }).Clear(v)
 }
 
 // When calls a function that decides and raises events.
 func (c *AggregateCase[A]) When(decide func(A) error) *Decision {
 	c.t.Helper()
 	err := decide(c.a)
-	return &Decision{c.t, any(c.a).(interface{ Uncommitted() []any }).Uncommitted(), err}
+	return &Decision{c.t, aggregateroot.Of(c.a).Uncommitted(), err}
 }
 
 // DeciderCase is the state of an [aggregate.Decider] after given events.
