@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/event/readmodel"
 	readmodelpg "github.com/mainstemdev/mainstem/event/readmodel/pg"
+	"github.com/mainstemdev/mainstem/internal/testengines"
 )
 
 type account struct {
@@ -67,5 +71,37 @@ func moveUnique[T comparable](t *testing.T, l *ledger, table *readmodelpg.Table[
 				t.Errorf("%s, from %s to %s: %+v, %v", name, from, key, got, err)
 			}
 		}
+	}
+}
+
+// Entries without a value of a unique column are not the same, and Modify keeps the fields that it
+// does not set.
+func TestUniqueColumnWithoutValues(t *testing.T) {
+	type order struct {
+		ID    string `sql:",pk"`
+		Total int64
+		Ref   *string `sql:"reference,type=varchar(40),unique"`
+		Paid  *time.Time
+	}
+	db, pool := newDB(t)
+	l, orders := newLedger(t, testengines.Memory(t), pool), open[order](t, db, "shop.orders")
+	paid := time.Unix(1, 0).UTC()
+	if err := orders.Insert(t.Context(), order{ID: "order-1", Total: 1, Paid: &paid}); err != nil {
+		t.Fatal(err)
+	}
+	l.run(t, "orders", func(ctx context.Context, tx *projection.Tx, _ int) error {
+		for _, id := range []string{"order-1", "order-2"} {
+			if err := readmodelpg.Modify(ctx, tx, orders, id, func(o order, _ bool) (order, error) {
+				o.ID, o.Total = id, o.Total+5
+				return o, nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	got, err := orders.Find(t.Context(), readmodel.All())
+	if d := cmp.Diff([]order{{ID: "order-1", Total: 6, Paid: &paid}, {ID: "order-2", Total: 5}}, got); d != "" || err != nil {
+		t.Errorf("%v\n%s", err, d)
 	}
 }
