@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/kv"
 )
 
@@ -18,6 +19,9 @@ import (
 //  3. If there is one prefix, and the fields after it begin with those of OrderBy, in one
 //     direction, the range is in the order of the query. Reading then starts at the cursor and
 //     stops at the limit.
+//
+// An index is not used if a key with the operands would be too long for it: then no entry has them in
+// the index, but the query may still select entries, such as those that are less.
 //
 // Of several indexes, the one with the most fixed fields is used; among these one with bounds, then
 // one in order.
@@ -71,6 +75,9 @@ func (p *plan) score() int {
 
 // newPlan returns the plan by which x answers a query, or nil if x does not fit.
 func newPlan(x *index, group []condition, q *Query, after *cursor) *plan {
+	if x.cannotHold(group) {
+		return nil
+	}
 	p := &plan{index: x}
 	prefixes := [][]kv.Part{nil}
 	for p.fixed < len(x.fields) {
@@ -110,6 +117,28 @@ func newPlan(x *index, group []condition, q *Query, after *cursor) *plan {
 	}
 	return p
 }
+
+// cannotHold reports whether the operands of the conditions on the fields of x may make a key that is
+// longer than one of an index can be.
+func (x *index) cannotHold(group []condition) bool {
+	size := 0
+	for i, path := range x.paths {
+		longest := 0
+		for j := range group {
+			if group[j].field == path {
+				values, _ := operands(x.fields[i].kind, x.fields[i].typ, &group[j])
+				for _, v := range values {
+					longest = max(longest, len(v.s)+strings.Count(v.s, "\x00"))
+				}
+			}
+		}
+		size += maxFixedPart + longest
+	}
+	return size >= mainstem.MaxKey
+}
+
+// maxFixedPart is the largest number of bytes of a part in an index, besides those of a text.
+const maxFixedPart = 13
 
 // inOrder reports whether the entries of one prefix are in the order of q.
 func (p *plan) inOrder(q *Query) bool {
