@@ -14,13 +14,12 @@ func appendMarshaled(dst []byte, pr *program, p pointer) ([]byte, error) {
 		own []byte
 		err error
 	)
-	switch m := v.(type) {
-	case encoding.BinaryAppender:
+	if pr.op == opText { // it may have methods that write bytes, and none that reads them
+		own, err = v.(encoding.TextMarshaler).MarshalText()
+	} else if m, ok := v.(encoding.BinaryAppender); ok {
 		return appendAppended(dst, m)
-	case encoding.BinaryMarshaler:
-		own, err = m.MarshalBinary()
-	case encoding.TextMarshaler:
-		own, err = m.MarshalText()
+	} else {
+		own, err = v.(encoding.BinaryMarshaler).MarshalBinary()
 	}
 	if err != nil {
 		return dst, fmt.Errorf("marshal %T: %w", v, err)

@@ -133,3 +133,22 @@ func TestMarshalingMethods(t *testing.T) {
 		t.Errorf("%v, want the error of the method", err)
 	}
 }
+
+// half writes itself as bytes and as a text, and reads only the text.
+type half struct{ s string }
+
+func (h half) MarshalBinary() ([]byte, error)  { return []byte("bytes " + h.s), nil }
+func (h half) MarshalText() ([]byte, error)    { return []byte(h.s), nil }
+func (h *half) UnmarshalText(src []byte) error { h.s = string(src); return nil }
+
+func TestTextWithoutUnmarshalBinary(t *testing.T) {
+	r := binary.New(nil)
+	buf, err := r.Append(nil, []half{{"a"}, {""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []half
+	if err := r.Decode(buf, &out); err != nil || len(out) != 2 || out[0].s != "a" || out[1].s != "" {
+		t.Errorf("%v, %v", out, err)
+	}
+}
