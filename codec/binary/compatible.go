@@ -203,6 +203,14 @@ func (s *schema) readable(pr *program, done map[comparison]bool) error {
 
 func (s *schema) isList() bool { return s.op == opSlice || s.op == opArray }
 
+// isInteger reports whether s is written as an integer; a bool is.
+func (s *schema) isInteger() bool {
+	for s.op == opPointer {
+		s = s.elem
+	}
+	return s.op <= opUint64
+}
+
 func (s *schema) readableFields(pr *program, done map[comparison]bool) error {
 	for i := range pr.fields {
 		f := &pr.fields[i]
@@ -234,7 +242,9 @@ func (s *schema) fits(pr *program) bool {
 		return s.op <= opUint64
 	case opFloat32, opFloat64:
 		return s.op == opFloat32 || s.op == opFloat64
-	case opTime, opStruct:
+	case opTime:
+		return s.op == opTime || s.op == opStruct && !slices.ContainsFunc(s.fields, func(f schemaField) bool { return f.number <= 3 && !f.schema.isInteger() })
+	case opStruct:
 		return s.op == opTime || s.op == opStruct
 	case opInterface:
 		return s.op == opInterface

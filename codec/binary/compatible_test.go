@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -24,6 +25,7 @@ func TestCompatible(t *testing.T) {
 		{narrow[[3]int]{}, narrow[[]int8]{}, ""}, {narrow[[3]int]{}, narrow[[2]int]{}, "an array of 3, want a [2]int"},
 		{narrow[[]string]{}, narrow[[]int]{}, "V[]: "}, {narrow[map[string]int]{}, narrow[map[int]int]{}, "V[key]: "},
 		{narrow[[]*leaf]{}, narrow[[]leaf]{}, ""}, {narrow[any]{}, narrow[any]{}, ""}, {narrow[any]{}, narrow[int]{}, "written as any"},
+		{narrow[leaf]{}, narrow[time.Time]{}, "V: "}, {narrow[narrow[*uint8]]{}, narrow[time.Time]{}, ""}, {narrow[time.Time]{}, narrow[narrow[int]]{}, ""},
 		{narrow[map[string][]narrow[int]]{}, narrow[map[string][]narrow[string]]{}, "V[][].V: "},
 	} {
 		written, err := r.Schema(c.from)

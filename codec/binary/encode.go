@@ -88,7 +88,7 @@ func (e *encoder) value(dst []byte, pr *program, p pointer) ([]byte, error) {
 	case opInterface:
 		return e.iface(dst, pr, p)
 	case opTime:
-		return appendTime(dst, *at[time.Time](p)), nil
+		return appendTime(dst, *at[time.Time](p))
 	case opComplex64, opComplex128:
 		return appendComplex(dst, pr, p), nil
 	case opMarshaler, opText:

@@ -176,6 +176,32 @@ func TestConversions(t *testing.T) {
 			S int    `bin:"1"`
 			N uint32 `bin:"2"`
 		}{3, 4}}},
+		{narrow[struct {
+			S uint32 `bin:"1"`
+			N int    `bin:"2"`
+			Z int16  `bin:"3"`
+			X string `bin:"4"`
+		}]{struct {
+			S uint32 `bin:"1"`
+			N int    `bin:"2"`
+			Z int16  `bin:"3"`
+			X string `bin:"4"`
+		}{3, 4, 3600, "x"}}, &narrow[time.Time]{}, narrow[time.Time]{time.Unix(3, 4).In(time.FixedZone("", 3600))}},
+		{narrow[struct {
+			S string `bin:"1"`
+		}]{struct {
+			S string `bin:"1"`
+		}{"2026"}}, &narrow[time.Time]{}, nil},
+		{narrow[struct {
+			N float64 `bin:"2"`
+		}]{struct {
+			N float64 `bin:"2"`
+		}{0.5}}, &narrow[time.Time]{}, nil},
+		{narrow[struct {
+			S uint64 `bin:"1"`
+		}]{struct {
+			S uint64 `bin:"1"`
+		}{math.MaxUint64}}, &narrow[time.Time]{}, nil},
 	} {
 		checkConversion(t, c.from, c.to, c.want)
 	}
@@ -200,6 +226,23 @@ func checkConversion(t *testing.T, from, to, want any) {
 		if diff := cmp.Diff(want, reflect.ValueOf(to).Elem().Interface()); diff != "" {
 			t.Errorf("%#v to %T (-want +got):\n%s", from, to, diff)
 		}
+	}
+}
+
+// What would not be read as a time is not written as one.
+func TestTimesWithoutEncoding(t *testing.T) {
+	r := binary.New(nil)
+	for _, at := range []time.Time{
+		time.Unix(0, 0).In(time.FixedZone("", 24*60*60)), time.Unix(0, 0).In(time.FixedZone("", -24*60*60)), time.Unix(math.MaxInt64, 0),
+	} {
+		if buf, err := r.Append(nil, narrow[time.Time]{at}); !errors.Is(err, binary.ErrType) {
+			t.Errorf("%x, %v", buf, err)
+		}
+	}
+	var got time.Time
+	transcode(t, r, time.Unix(math.MaxInt64-62135596800, 999_999_999).In(time.FixedZone("", 24*60*60-1)), &got)
+	if _, east := got.Zone(); got.Unix() != math.MaxInt64-62135596800 || east != 24*60*60-1 {
+		t.Errorf("%v", got)
 	}
 }
 

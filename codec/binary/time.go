@@ -13,26 +13,30 @@ const (
 	timeOffset  = 3<<3 | byte(kindInt)  // seconds east of UTC
 )
 
-func appendTime(dst []byte, t time.Time) []byte {
+// appendTime refuses what setTime refuses.
+func appendTime(dst []byte, t time.Time) ([]byte, error) {
+	_, east := t.Zone()
+	if east <= -day || east >= day || t.Unix() > maxSeconds {
+		return dst, noEncoding("the time has %d seconds since 1970, and is %d seconds east of UTC", t.Unix(), east)
+	}
 	if s := t.Unix(); s != 0 {
 		dst = binary.AppendVarint(append(dst, timeSeconds), s)
 	}
 	if n := t.Nanosecond(); n != 0 {
 		dst = binary.AppendUvarint(append(dst, timeNanos), uint64(n))
 	}
-	if _, east := t.Zone(); east != 0 {
+	if east != 0 {
 		dst = binary.AppendVarint(append(dst, timeOffset), int64(east))
 	}
-	return append(dst, 0)
+	return append(dst, 0), nil
 }
 
-// time reads the struct that appendTime writes.
+// time reads the struct that appendTime writes, or another one with integers in these fields.
 func (d *decoder) time(to *time.Time) error {
 	if err := d.enter(); err != nil {
 		return err
 	}
-	var seconds, east int64
-	var nanos uint64
+	var numbers [4]int64 // by the numbers of the fields
 	last := uint32(0)
 	for {
 		tag, err := d.tag(last)
@@ -41,13 +45,9 @@ func (d *decoder) time(to *time.Time) error {
 			return err
 		case tag == 0:
 			d.depth++
-			return d.setTime(to, seconds, nanos, east)
-		case tag == uint32(timeSeconds):
-			seconds, err = d.varint()
-		case tag == uint32(timeNanos):
-			nanos, err = d.uvarint()
-		case tag == uint32(timeOffset):
-			east, err = d.varint()
+			return d.setTime(to, numbers[1], numbers[2], numbers[3])
+		case tag>>3 < uint32(len(numbers)):
+			numbers[tag>>3], err = d.integer(kind(tag & kindMask))
 		default:
 			err = d.skip(kind(tag & kindMask))
 		}
@@ -58,22 +58,38 @@ func (d *decoder) time(to *time.Time) error {
 	}
 }
 
+// integer reads an integer of a time that was written as k.
+func (d *decoder) integer(k kind) (int64, error) {
+	switch k {
+	case kindInt:
+		return d.varint()
+	case kindUint:
+		u, err := d.uvarint()
+		if err == nil && u > math.MaxInt64 {
+			err = mismatch("%d overflows a part of a %s", u, timeType)
+		}
+		return int64(u), err
+	}
+	return 0, mismatch("it holds %s, want an integer of a %s", k, timeType)
+}
+
 const (
 	day = 24 * 60 * 60
 
 	// A time.Time counts seconds from the year 1 in an int64.
 	yearOne    = 62135596800 // seconds before 1970
-	zoneMemory = 192         // what time.FixedZone allocates, at most
+	maxSeconds = math.MaxInt64 - yearOne
+	zoneMemory = 192 // what time.FixedZone allocates, at most
 )
 
-func (d *decoder) setTime(to *time.Time, seconds int64, nanos uint64, east int64) error {
-	if nanos >= 1e9 || east <= -day || east >= day {
+func (d *decoder) setTime(to *time.Time, seconds, nanos, east int64) error {
+	if nanos < 0 || nanos >= 1e9 || east <= -day || east >= day {
 		return malformed("no time has %d nanoseconds and is %d seconds east of UTC", nanos, east)
 	}
-	if seconds > math.MaxInt64-yearOne {
+	if seconds > maxSeconds {
 		return mismatch("%d seconds since 1970 are out of the range of time.Time", seconds)
 	}
-	t := time.Unix(seconds, int64(nanos)).UTC()
+	t := time.Unix(seconds, nanos).UTC()
 	if east == 0 {
 		*to = t
 		return nil
