@@ -249,11 +249,30 @@ func (s *schema) fits(pr *program) bool {
 	case opInterface:
 		return s.op == opInterface
 	case opByteArray:
-		return s.op == opString || s.op == opBytes || s.op == opByteArray && s.length == pr.length
+		n, known := s.blobLength()
+		return s.isBlob() && (!known || n == pr.length)
 	case opComplex64, opComplex128:
-		return s.op == opString || s.op == opBytes || s.op == pr.op
+		n, known := s.blobLength()
+		return s.isBlob() && (!known || n == int(pr.size))
 	case opString, opBytes, opMarshaler, opText:
-		return slices.Contains([]opcode{opString, opBytes, opByteArray, opComplex64, opComplex128, opMarshaler, opText}, s.op)
+		return s.isBlob()
 	}
 	return false
+}
+
+func (s *schema) isBlob() bool {
+	return slices.Contains([]opcode{opString, opBytes, opByteArray, opComplex64, opComplex128, opMarshaler, opText}, s.op)
+}
+
+// blobLength returns how many bytes each blob that is written as s has, if that is known.
+func (s *schema) blobLength() (int, bool) {
+	switch s.op {
+	case opByteArray:
+		return s.length, true
+	case opComplex64:
+		return 8, true
+	case opComplex128:
+		return 16, true
+	}
+	return 0, false
 }

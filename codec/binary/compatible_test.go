@@ -26,6 +26,8 @@ func TestCompatible(t *testing.T) {
 		{narrow[[]string]{}, narrow[[]int]{}, "V[]: "}, {narrow[map[string]int]{}, narrow[map[int]int]{}, "V[key]: "},
 		{narrow[[]*leaf]{}, narrow[[]leaf]{}, ""}, {narrow[any]{}, narrow[any]{}, ""}, {narrow[any]{}, narrow[int]{}, "written as any"},
 		{narrow[leaf]{}, narrow[time.Time]{}, "V: "}, {narrow[narrow[*uint8]]{}, narrow[time.Time]{}, ""}, {narrow[time.Time]{}, narrow[narrow[int]]{}, ""},
+		{narrow[pair]{}, narrow[[2]byte]{}, ""}, {narrow[half]{}, narrow[[16]byte]{}, ""}, {narrow[complex64]{}, narrow[[8]byte]{}, ""}, {narrow[complex64]{}, narrow[[9]byte]{}, "V: "},
+		{narrow[[16]byte]{}, narrow[complex128]{}, ""}, {narrow[[8]byte]{}, narrow[complex128]{}, "V: "}, {narrow[int]{}, narrow[[8]byte]{}, "V: "}, {narrow[pair]{}, narrow[complex64]{}, ""},
 		{narrow[map[string][]narrow[int]]{}, narrow[map[string][]narrow[string]]{}, "V[][].V: "},
 	} {
 		written, err := r.Schema(c.from)
