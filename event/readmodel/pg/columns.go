@@ -56,8 +56,15 @@ func newLayout(t reflect.Type, table string) (*layout, error) {
 	}
 	l := &layout{typ: t}
 	groups := make(map[string]*index)
+	var closed [][]int // the indexes of embedded structs that are left out, or are one column: their fields are none
 	for _, f := range reflect.VisibleFields(t) {
 		tag := f.Tag.Get("sql")
+		if slices.ContainsFunc(closed, func(index []int) bool { return len(f.Index) > len(index) && slices.Equal(f.Index[:len(index)], index) }) {
+			continue
+		}
+		if f.Anonymous && (tag == "-" || tag != "" && f.IsExported()) {
+			closed = append(closed, f.Index)
+		}
 		if tag == "-" || !f.IsExported() || f.Anonymous && f.Type.Kind() == reflect.Struct && tag == "" {
 			continue
 		}

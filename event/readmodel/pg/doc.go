@@ -31,7 +31,9 @@
 // # Tags
 //
 // The tag sql:"NAME,…" names the column of a field. Without a name, the column has the field's name
-// in lower case with underscores; "-" leaves the field out. These options may follow:
+// in lower case with underscores; "-" leaves the field out. The fields of an embedded struct are
+// columns themselves, unless it has a tag: then it is left out, or is one column. These options may
+// follow:
 //
 //   - pk: the key of an entry. Exactly one field has it: a text, an integer or a UUID.
 //   - index, unique: an index of this column. index=NAME and unique=NAME make one index of all
