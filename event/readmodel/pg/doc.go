@@ -38,7 +38,8 @@
 //   - pk: the key of an entry. Exactly one field has it: a text, an integer or a UUID.
 //   - index, unique: an index of this column. index=NAME and unique=NAME make one index of all
 //     fields with the same NAME.
-//   - nullable: the column may be NULL although the field is no pointer; NULL reads as zero.
+//   - nullable: the column may be NULL although the field is no pointer; NULL reads as zero. A
+//     zero is written as zero, but "" as NULL if the column is a uuid.
 //   - type=…: another type than the default. docs/event-sourcing.md has a table of the types.
 //
 // # Guarantees

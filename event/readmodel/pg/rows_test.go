@@ -8,6 +8,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/event/projection"
+	"github.com/mainstemdev/mainstem/event/readmodel"
 	readmodelpg "github.com/mainstemdev/mainstem/event/readmodel/pg"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 )
@@ -52,5 +53,29 @@ func TestModifyByAnotherFormOfTheKey(t *testing.T) {
 	}
 	if v, err := ids.Get(t.Context(), id); err != nil || v.Name != "xx" {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// An entry whose uuid was NULL can be written back.
+func TestModifyAnEntryWithANullUUID(t *testing.T) {
+	type entry struct {
+		ID   string `sql:",pk"`
+		Ref  string `sql:",nullable,unique,type=uuid"`
+		Note string `sql:",nullable"`
+	}
+	db, pool := newDB(t)
+	l, table := newLedger(t, testengines.Memory(t), pool), open[entry](t, db, "entries")
+	execute(t, pool, "INSERT INTO entries (id) VALUES ('a'), ('b')")
+	l.run(t, "nulls", func(ctx context.Context, tx *projection.Tx, _ int) error {
+		return readmodelpg.Modify(ctx, tx, table, "a", func(old entry, _ bool) (entry, error) { return old, nil })
+	})
+	if got := value[string](t, pool, "SELECT concat_ws(' ', ref IS NULL, note IS NULL) FROM entries WHERE id = 'a'"); got != "t f" {
+		t.Errorf("ref and note are null: %s", got)
+	}
+	if got, err := table.FindOne(t.Context(), readmodel.Where("Ref", readmodel.IsNull)); err != nil || got != (entry{ID: "a"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := open[identified](t, db, "ids").Insert(t.Context(), identified{}); !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("a column that is not nullable: %v, want Invalid", err)
 	}
 }

@@ -193,6 +193,8 @@ func (c *column) encode(v reflect.Value) (any, error) {
 			return nil, nil
 		}
 		v = v.Elem()
+	} else if c.null && c.typ.family == famUUID && v.Kind() == reflect.String && v.Len() == 0 {
+		return nil, nil // "" is no UUID; it is how NULL was read
 	}
 	switch c.typ.family {
 	case famJSON:
