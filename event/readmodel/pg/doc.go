@@ -47,8 +47,9 @@
 // Package readmodel checks the fields and values of a query against the struct before anything
 // runs, with the same errors. The entries of a result, their order and the cursors are those of a
 // readmodel.Table too: text is compared by its bytes, NULL comes before all other values, and
-// cursors are interchangeable. A query is one statement, so its result is as of one moment. Names
-// are quoted, and values are parameters.
+// cursors are interchangeable. One thing differs: keys that are integers are ordered as numbers
+// here, and as texts there. A query is one statement, so its result is as of one moment. Names are
+// quoted, and values are parameters.
 //
 // Every event of a projection takes effect exactly once. If the log is in the same database
 // (package pglog), the rows, the checkpoint and all other writes of the handlers are one
