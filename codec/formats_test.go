@@ -73,6 +73,21 @@ func TestFormatsKeepWhatIsUnusual(t *testing.T) {
 	}
 }
 
+// A map without text keys, in an any, is not decoded as another one.
+func TestCBORMapsInAny(t *testing.T) {
+	for _, in := range []any{map[string]any{"1": "x"}, map[int]string{1: "x"}} {
+		buf, err := cbor.Codec.Append(nil, &in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out any
+		err = cbor.Codec.Decode(buf, &out)
+		if _, texts := in.(map[string]any); texts && (err != nil || !reflect.DeepEqual(in, out)) || !texts && err == nil {
+			t.Errorf("%v became %v, %v", in, out, err)
+		}
+	}
+}
+
 func unusual[T any](t *testing.T, c codec.Codec, in T) {
 	t.Helper()
 	if _, nested := any(in).(map[string]any); nested && c == codec.Gob {

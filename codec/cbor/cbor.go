@@ -22,7 +22,8 @@ const maxDepth = 1000
 
 // Codec carries any Go type in the format of RFC 8949. Structs become maps by field
 // name, or as a "cbor" or "json" tag says. Times are texts with nanoseconds and zone,
-// in years of four digits: others cannot be decoded.
+// in years of four digits: others cannot be decoded. Nor can a map without text keys
+// that an any holds, since it would become a map[string]any.
 // Decoding refuses a map with a key twice, and lists, maps and tags nested deeper
 // than 1,000 levels.
 var Codec codec.Codec = newFormat()
