@@ -441,6 +441,30 @@ func TestAnswersOpenNoBreaker(t *testing.T) {
 	}
 }
 
+// TestSenselessAnswersOpenNoBreaker: a statement whose answer cannot be read is not sent again, and a
+// server that is well otherwise goes on.
+func TestSenselessAnswersOpenNoBreaker(t *testing.T) {
+	f, first, second := pair(t, func(c *Config) { c.OMNIbus.BreakerDelay = time.Hour })
+	senseless := &mainstem.Error{Kind: mainstem.KindCorrupt, Outcome: mainstem.Unknown, Err: errors.New("the row is no object")}
+	first.set(func() {
+		first.query = func(context.Context, *fakeConn, string, func([]byte) error) (int64, error) { return 0, senseless }
+	})
+	for range 2 * DefaultBreakerFailures {
+		if a := f.sql("select 1")["AGG"]; a.code() != "ERR_SYSTEM" || !strings.Contains(a.Error.Reason, "no object") {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if n, m := first.get(func() int { return len(first.queries) }), second.get(func() int { return len(second.queries) }); n != 2*DefaultBreakerFailures || m != 0 {
+		t.Errorf("the servers were asked %d and %d times", n, m)
+	}
+	if failures, last := f.c.clusters[0].servers[0].state(); failures != 0 {
+		t.Errorf("%d failures, the last: %v", failures, last)
+	}
+	if n := first.get(func() int { return first.open }); n != 0 {
+		t.Errorf("%d connections with such answers are open", n)
+	}
+}
+
 // TestFailuresBetweenSuccesses are not in a row.
 func TestFailuresBetweenSuccesses(t *testing.T) {
 	f, first, _ := pair(t, func(c *Config) { c.OMNIbus.BreakerDelay = time.Hour })

@@ -112,11 +112,12 @@ type answerError struct{ err error }
 func (e *answerError) Error() string { return e.err.Error() }
 func (e *answerError) Unwrap() error { return e.err }
 
-// isAnswer reports whether err is an answer of the server: the connection works.
+// isAnswer reports whether err is an answer of the server, though it may make no sense: the
+// server was reached, and a check says whether it is well.
 func isAnswer(err error) bool {
 	var status *omnirest.StatusError
 	var own *answerError
-	return errors.As(err, &status) || errors.As(err, &own)
+	return errors.As(err, &status) || errors.As(err, &own) || mainstem.KindOf(err) == mainstem.KindCorrupt
 }
 
 func canceled(ctx context.Context) error {
