@@ -70,7 +70,9 @@ func (p *pool) acquire(ctx context.Context, key credentialKey, c Credential, wai
 	case len(p.mu.waiting) == 0 && p.openLocked() < p.max:
 		p.mu.connecting++
 	default:
-		if len(p.mu.waiting) == 0 && len(p.mu.idle) > 0 { // of others: the one unused for longest makes room
+		// One place for each that waits: an idle connection of others, the one unused for longest,
+		// makes room, unless one of its own just did.
+		if len(stale) == 0 && len(p.mu.idle) > 0 {
 			stale = append(stale, p.mu.idle[0])
 			p.mu.idle = p.mu.idle[1:]
 		}

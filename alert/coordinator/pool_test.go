@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // TestPoolProgram runs random programs: acquire, release, break, move and sweep in any
@@ -74,6 +76,69 @@ func TestPoolProgram(t *testing.T) {
 			rt.Fatalf("%d connections are open after the pool was closed", s.open)
 		}
 	})
+}
+
+// TestIdleConnectionsMakeRoomForABurst: each of many requests of one user gets a place of the idle
+// connections of another, though those before it keep theirs.
+func TestIdleConnectionsMakeRoomForABurst(t *testing.T) {
+	s, closing := &fake{name: "s"}, make(chan struct{})
+	o := quick(nil).withDefaults().OMNIbus
+	o.MaxConnections = 10
+	p := newPool(&o, func(ctx context.Context, c Credential) (Conn, int, error) {
+		conn, err := s.Connect(ctx, c)
+		return slowToClose{conn, closing}, 0, err
+	})
+	acquire := func(user string) (*pooled, error) {
+		cred := Credential{user, "p"}
+		return p.acquire(t.Context(), keyOf(nil, cred), cred, o.WaitTimeout)
+	}
+	var first []*pooled
+	for range o.MaxConnections {
+		c, err := acquire("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = append(first, c)
+	}
+	for _, c := range first {
+		p.release(c, false)
+	}
+	got := make(chan *pooled, o.MaxConnections)
+	var burst sync.WaitGroup
+	for range o.MaxConnections {
+		burst.Go(func() {
+			c, err := acquire("b")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got <- c
+		})
+	}
+	testkit.Eventually(t, "all requests wait", func() bool {
+		_, _, waiting := p.counts()
+		return waiting == o.MaxConnections
+	})
+	close(closing)
+	burst.Wait()
+	if busy, idle, waiting := p.counts(); busy != len(got) || len(got) != o.MaxConnections || idle != 0 || waiting != 0 || s.most > o.MaxConnections {
+		t.Errorf("%d of %d have a connection: %d busy, %d idle, %d waiting, at most %d open", len(got), o.MaxConnections, busy, idle, waiting, s.most)
+	}
+	p.close()
+	for range len(got) {
+		p.release(<-got, false)
+	}
+}
+
+// slowToClose is a connection whose Close waits.
+type slowToClose struct {
+	Conn
+	closing <-chan struct{}
+}
+
+func (c slowToClose) Close() error {
+	<-c.closing
+	return c.Conn.Close()
 }
 
 func inUse(held []*pooled, c *fakeConn) bool {
