@@ -201,6 +201,47 @@ func credits(c *session.Conn, flows []session.Flow) {
 	}
 }
 
+// The sender of a large message learns of each part of it that was taken.
+func TestSenderLearnsOfProgress(t *testing.T) {
+	a, b := pair(t, false, nil, nil)
+	progress := make(chan struct{})
+	flow := session.Flow{Progress: func() { progress <- struct{}{} }}
+	sent := make(chan error)
+	go func() {
+		_, err := a.Send(t.Context(), session.TypeData, end, 1, nil, make([]byte, 3*session.ProgressSize), &flow)
+		sent <- err
+	}()
+	go func() { // so that nothing waits for the network
+		in := b.NewReader(nil)
+		for {
+			if _, _, err := in.Next(); err != nil {
+				return
+			}
+		}
+	}()
+	given := int64(windows.Call)
+	give := func(upTo int64) {
+		for ; given < upTo; given += 8 << 10 {
+			a.Credit(nil, 8<<10)
+			a.Credit(&flow, 8<<10)
+		}
+	}
+	for part := int64(1); part <= 2; part++ {
+		give(part * session.ProgressSize)
+		<-progress
+	}
+	give(3 * session.ProgressSize)
+	select {
+	case err := <-sent:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-progress:
+		t.Error("the end of the message counts as progress, too")
+		<-sent
+	}
+}
+
 // A small message passes a large one for which there is no credit, and one in the queue.
 func TestSmallMessagesGoFirst(t *testing.T) {
 	a, b := pair(t, false, nil, nil)

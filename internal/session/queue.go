@@ -5,9 +5,17 @@ import (
 	"encoding/binary"
 )
 
+// ProgressSize is the number of bytes of a message between two calls of [Flow].Progress.
+const ProgressSize = 256 << 10
+
 // Flow is the credit of one direction of a call. The zero Flow is that of a call of which
-// nothing has been sent. It is guarded by the lock of the Conn.
+// nothing has been sent. All but Progress is guarded by the lock of the Conn.
 type Flow struct {
+	// Progress, unless nil, is called by [Conn.Send], on its goroutine, when [ProgressSize] more bytes
+	// of the message were taken, and others remain. It is called once if several times as many were taken
+	// meanwhile. It must not change while Send runs.
+	Progress func()
+
 	used  int64 // bytes sent beyond what the other side gave back; ≥ 0
 	more  int64 // given beyond the window
 	begun bool  // a message was given to Send
@@ -24,6 +32,8 @@ type message struct {
 	at    int           // bytes of body sent
 	begun bool          // the first piece was taken
 	done  chan struct{} // gets an element when the last piece was taken
+
+	progress chan struct{} // has an element when ProgressSize more bytes were taken; nil: nobody asks
 }
 
 // left returns the credit that f has.
@@ -125,6 +135,12 @@ func (m *message) appendPiece(b []byte, n int) []byte {
 		}
 	}
 	b = append(b, m.body[m.at:m.at+n]...)
+	if m.progress != nil && m.at/ProgressSize != (m.at+n)/ProgressSize && m.at+n < len(m.body) {
+		select {
+		case m.progress <- struct{}{}:
+		default: // Send has not noticed the one before
+		}
+	}
 	m.at, m.begun = m.at+n, true
 	return SealFrame(b, at)
 }
@@ -149,16 +165,23 @@ func (c *Conn) Send(ctx context.Context, t Type, f Flags, call uint64, head, bod
 	}
 	flow.begun = true
 	m := &message{flow: flow, kind: t, flags: f, call: call, head: head, body: body, done: make(chan struct{}, 1)}
+	if flow.Progress != nil {
+		m.progress = make(chan struct{}, 1)
+	}
 	c.mu.queue = append(c.mu.queue, m)
 	c.flushLocked()
 	c.mu.Unlock()
-	select {
-	case <-m.done:
-		return true, nil
-	case <-ctx.Done():
-		return c.giveUp(m), ctx.Err()
-	case <-c.done:
-		return c.giveUp(m), c.Err()
+	for {
+		select {
+		case <-m.done:
+			return true, nil
+		case <-m.progress:
+			flow.Progress()
+		case <-ctx.Done():
+			return c.giveUp(m), ctx.Err()
+		case <-c.done:
+			return c.giveUp(m), c.Err()
+		}
 	}
 }
 

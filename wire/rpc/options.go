@@ -77,8 +77,8 @@ type Options struct {
 	// BodyTimeout is how long a request may take to arrive; 0 means [DefaultBodyTimeout], a
 	// negative value no limit.
 	BodyTimeout time.Duration
-	// StallTimeout is how long a client may leave a waiting response unread before the stream is
-	// cut. 0 means [DefaultStallTimeout], a negative value no limit. Followers of package
+	// StallTimeout is how long a client may take nothing (of 256 KiB) of a waiting response before it
+	// is cut. 0 means [DefaultStallTimeout], a negative value no limit. Followers of package
 	// remotelog resume where they were cut.
 	StallTimeout time.Duration
 

@@ -274,21 +274,37 @@ func (c *sessionCall) send(m proto.Message) error {
 
 // sendBytes sends a message when the client has given credit for it.
 func (c *sessionCall) sendBytes(f wire.Flags, b []byte) error {
-	if c.sending != nil {
-		c.sending.OnRecall(func() { c.abort(errRecall) }, c.own)
-		defer c.sending.OnRecall(nil, nil)
-	}
-	if limit := c.s.h.o.StallTimeout; limit > 0 {
-		if c.stall == nil {
-			c.stall = time.AfterFunc(limit, func() { c.abort(errStalled) })
-		} else {
-			c.stall.Reset(limit)
-		}
-		defer c.stall.Stop()
+	c.startStall()
+	defer c.stopStall()
+	if len(b) > wire.ProgressSize {
+		c.flow.Progress = c.startStall
 	}
 	if !c.s.conn.Covers(len(b)) {
 		c.s.handOver(c)
 	}
 	_, err := c.s.conn.Send(c, wire.TypeData, f, c.number, nil, b, &c.flow)
 	return err
+}
+
+// startStall begins the time in which the client must make progress, or begins it again.
+func (c *sessionCall) startStall() {
+	if c.sending != nil {
+		c.sending.OnRecall(func() { c.abort(errRecall) }, c.own)
+	}
+	switch limit := c.s.h.o.StallTimeout; {
+	case limit <= 0:
+	case c.stall == nil:
+		c.stall = time.AfterFunc(limit, func() { c.abort(errStalled) })
+	default:
+		c.stall.Reset(limit)
+	}
+}
+
+func (c *sessionCall) stopStall() {
+	if c.sending != nil {
+		c.sending.OnRecall(nil, nil)
+	}
+	if c.stall != nil {
+		c.stall.Stop()
+	}
 }

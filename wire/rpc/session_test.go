@@ -45,6 +45,12 @@ func (s *server) upgrade(t testing.TB, headers ...string) (*raw, int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	return ask(t, c, headers...)
+}
+
+// ask asks for a session on a connection.
+func ask(t testing.TB, c net.Conn, headers ...string) (*raw, int) {
+	t.Helper()
 	request := "GET " + rpc.SessionPath + " HTTP/1.1\r\nHost: localhost\r\n" + strings.Join(headers, "\r\n")
 	if len(headers) > 0 {
 		request += "\r\n"
@@ -69,11 +75,17 @@ func (s *server) session(t testing.TB, w session.Windows, headers ...string) *ra
 	if status != http.StatusSwitchingProtocols {
 		t.Fatalf("the status is %d", status)
 	}
+	r.hello(w)
+	return r
+}
+
+// hello says what windows the client has.
+func (r *raw) hello(w session.Windows) {
+	r.t.Helper()
 	r.write(session.AppendHello(nil, session.Hello{Version: 1, Windows: w}))
 	if h, _, err := r.frame(); err != nil || h.Type != session.TypeHello {
-		t.Fatalf("got a frame of type %d, %v", h.Type, err)
+		r.t.Fatalf("got a frame of type %d, %v", h.Type, err)
 	}
-	return r
 }
 
 var wide = session.Windows{Call: 1 << 20, Session: 1 << 24}
