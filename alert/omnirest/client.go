@@ -57,7 +57,7 @@ type Client struct {
 	pool     *httpconn.Pool // nil if the connections are somebody else's
 	header   []byte         // of all requests
 	limits   rowjson.Limits
-	mainstem atomic.Int32 // 1: the server is Mainstem, -1: it is not, 0: nobody asked
+	mainstem atomic.Int32 // 1: the server is Mainstem, -1: it is not, 0: no answer has said it
 }
 
 // New returns a client of the server at baseURL, such as "http://host:8080", without
@@ -142,7 +142,8 @@ func (c *Client) Ping(ctx context.Context) error {
 // where that is; a server without it answers, and is not Mainstem.
 const systemPath = "/sysinfo"
 
-// Mainstem reports whether the server is Mainstem. It asks once.
+// Mainstem reports whether the server is Mainstem. It asks until an answer says so or that it is not:
+// an error of the server, or of a proxy before it, does not.
 func (c *Client) Mainstem(ctx context.Context) (bool, error) {
 	if known := c.mainstem.Load(); known != 0 {
 		return known > 0, nil
@@ -152,13 +153,17 @@ func (c *Client) Mainstem(ctx context.Context) (bool, error) {
 		product = row.Text("Product")
 		return nil
 	})
-	switch {
+	var refused *StatusError
+	switch kind := mainstem.KindOf(err); {
 	case err == nil && product == "Mainstem":
 		c.mainstem.Store(1)
 		return true, nil
-	case errors.Is(err, mainstem.ErrUnavailable) || errors.Is(err, mainstem.ErrCanceled) || errors.Is(err, mainstem.ErrDenied):
+	case err == nil:
+		c.mainstem.Store(-1)
+	case kind == mainstem.KindUnavailable || kind == mainstem.KindCanceled || kind == mainstem.KindDenied:
 		return false, err
+	case errors.As(err, &refused) && (kind == mainstem.KindNotFound || kind == mainstem.KindUnsupported || kind == mainstem.KindInvalid):
+		c.mainstem.Store(-1)
 	}
-	c.mainstem.Store(-1)
 	return false, nil
 }

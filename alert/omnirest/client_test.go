@@ -213,6 +213,34 @@ func TestGzip(t *testing.T) {
 	}
 }
 
+// TestMainstemIsAskedUntilItAnswers: an error, or the page of a proxy, does not say what server it is.
+func TestMainstemIsAskedUntilItAnswers(t *testing.T) {
+	const ours, other = `{"rowset":{"rows":[{"Product":"Mainstem"}]}}`, `{"rowset":{"rows":[{"Product":"Other"}]}}`
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		last   bool // nothing is asked after it
+	}{
+		"failed": {500, "boom {", false}, "page": {200, "<html>", false}, "no rowset": {200, "{}", false},
+		"no such path": {404, "", true}, "no such method": {405, "", true}, "refused": {400, "", true}, "IBM": {500, `{"exception":{"message":"what?"}}`, true}, "other": {200, other, true},
+	} {
+		s := &scripted{status: c.status, body: c.body}
+		cl := connect(t, s, nil)
+		if own, err := cl.Mainstem(t.Context()); own || err != nil {
+			t.Errorf("%s: %v, %v", name, own, err)
+		}
+		s.status, s.body = 200, ours
+		for range 2 {
+			if own, err := cl.Mainstem(t.Context()); own == c.last || err != nil {
+				t.Errorf("%s, then Mainstem: %v, %v", name, own, err)
+			}
+		}
+		if want := map[bool]int{true: 1, false: 2}[c.last]; len(s.asked) != want {
+			t.Errorf("%s: asked %d times, want %d", name, len(s.asked), want)
+		}
+	}
+}
+
 // TestIBMInsertsOneByOne: a server that has no bulk insert is given none.
 func TestIBMInsertsOneByOne(t *testing.T) {
 	posts := 0
