@@ -348,8 +348,8 @@ func (c *Client) Each(ctx context.Context, do func(cluster string, row Row) erro
 	var raw []byte
 	for {
 		if _, err := r.Peek(); err != nil {
-			if resp.Ended() {
-				return results, nil
+			if errors.Is(err, io.ErrUnexpectedEOF) && resp.Ended() {
+				return results, nil // between two lines
 			}
 			return results, unknown(err)
 		}

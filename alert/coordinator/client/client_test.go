@@ -205,6 +205,34 @@ func TestAnswersWithoutSense(t *testing.T) {
 	}
 }
 
+// TestEachSaysThatAnAnswerIsTooLong: rows beyond the limit are an error, though the answer came whole.
+func TestEachSaysThatAnAnswerIsTooLong(t *testing.T) {
+	lines := []string{`{"clusterName":"A","row":{"N":1}}` + "\n", `{"clusterName":"A","row":{"N":2}}` + "\n" + `{"clusterName":"A","affectedRows":2}` + "\n"}
+	taken := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(lines[0])+len(lines[1])))
+		_, _ = io.WriteString(w, lines[0])
+		_ = http.NewResponseController(w).Flush()
+		<-taken
+		_, _ = io.WriteString(w, lines[1])
+	}))
+	defer s.Close()
+	c, err := New(s.URL, &Options{User: "root", Password: "x", MaxResult: int64(len(lines[0])) + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	rows := 0
+	_, err = c.Each(t.Context(), func(string, Row) error {
+		rows++
+		close(taken)
+		return nil
+	}, "x")
+	if rows != 1 || !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("%d rows, %v", rows, err)
+	}
+}
+
 // canned answers every request on a connection with the same bytes, and allocates nothing.
 func canned(t testing.TB, answer string) *Client {
 	t.Helper()
