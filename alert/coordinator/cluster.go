@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -126,13 +127,19 @@ func (c *cluster) connect(ctx context.Context, cred Credential) (Conn, int, erro
 			errs = append(errs, fmt.Errorf("%s: left alone after %d failures, the last: %w", s.address, c.o.BreakerFailures, last))
 			continue
 		}
-		conn, err := s.backend.Connect(ctx, cred)
+		var conn Conn
+		err := c.guarded(func() (err error) {
+			conn, err = s.backend.Connect(ctx, cred)
+			return err
+		})
 		switch {
 		case err == nil:
 			c.moveTo(from, i, "the server before could not be reached")
 			return conn, i, nil
 		case ctx.Err() != nil:
 			return nil, 0, &connectError{canceled(ctx)}
+		case errors.Is(err, errPanicked):
+			return nil, 0, err
 		case !lost(err):
 			return nil, 0, &connectError{fmt.Errorf("%s: %w", s.address, err)}
 		}
@@ -140,6 +147,20 @@ func (c *cluster) connect(ctx context.Context, cred Credential) (Conn, int, erro
 		errs = append(errs, fmt.Errorf("%s: %w", s.address, err))
 	}
 	return nil, 0, &connectError{&mainstem.Error{Kind: mainstem.KindUnavailable, Op: "coordinator", Outcome: mainstem.NotWritten, Err: errors.Join(errs...)}}
+}
+
+// errPanicked is the cause of an error where a backend panicked.
+var errPanicked = errors.New("the code of a server panicked: a bug, see the log of the coordinator")
+
+// guarded calls a backend. A panic is an error of this call alone.
+func (c *cluster) guarded(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.logger.Error("coordinator: a server panicked", "cluster", c.name, "panic", p, "stack", string(debug.Stack()))
+			err = &mainstem.Error{Kind: mainstem.KindInternal, Op: "coordinator", Outcome: mainstem.Unknown, Err: errPanicked}
+		}
+	}()
+	return call()
 }
 
 // fault notes a failure of a server. When its breaker opens, what is running there is
@@ -182,7 +203,10 @@ func (c *cluster) query(ctx context.Context, key credentialKey, cred Credential,
 			return err
 		}
 		began := time.Now()
-		out.affected, err = conn.conn.Query(ctx, sql, out.row)
+		err = c.guarded(func() (err error) {
+			out.affected, err = conn.conn.Query(ctx, sql, out.row)
+			return err
+		})
 		if err == nil {
 			c.pool.release(conn, false)
 			c.servers[conn.server].well()
@@ -190,7 +214,7 @@ func (c *cluster) query(ctx context.Context, key credentialKey, cred Credential,
 		}
 		wrong := refusedLogin(err)
 		gone := lost(err) && ctx.Err() == nil && !errors.Is(err, errGone)
-		c.pool.release(conn, gone || wrong || ctx.Err() != nil)
+		c.pool.release(conn, gone || wrong || ctx.Err() != nil || errors.Is(err, errPanicked))
 		switch {
 		case ctx.Err() != nil:
 			e := mainstem.Ended(ctx, "coordinator", began, "the answer of "+c.servers[conn.server].address)
@@ -300,7 +324,7 @@ func (c *cluster) check(ctx context.Context) {
 func (c *cluster) ping(ctx context.Context, i int) bool {
 	check, cancel := context.WithTimeout(ctx, c.o.HealthTimeout)
 	defer cancel()
-	err := c.servers[i].backend.Ping(check)
+	err := c.guarded(func() error { return c.servers[i].backend.Ping(check) })
 	switch {
 	case err == nil:
 		c.servers[i].well()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -509,6 +510,51 @@ func TestPanicIsAnErrorOfItsRequest(t *testing.T) {
 	}
 	if got := f.get("/clusterNames", 200); got != `["AGG"]` {
 		t.Error(got)
+	}
+}
+
+// TestPanicOfABackendIsAnErrorOfItsCluster: others answer, and no connection is lost by it.
+func TestPanicOfABackendIsAnErrorOfItsCluster(t *testing.T) {
+	bug := func() { panic("a bug") }
+	for name, prepare := range map[string]func(*fake){
+		"connecting": func(s *fake) { s.wrong = func(Credential) error { bug(); return nil } },
+		"a statement": func(s *fake) {
+			s.query = func(context.Context, *fakeConn, string, func([]byte) error) (int64, error) { bug(); return 0, nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad, good := &fake{name: "bad"}, &fake{name: "good"}
+			config := quick(map[string][]string{"A": {"bad"}, "B": {"good"}})
+			config.OMNIbus.MaxConnections = 2
+			f := newFront(t, config, &Options{Backends: map[string]Backend{"bad": bad, "good": good}})
+			bad.set(func() { prepare(bad) })
+			for range 2*config.OMNIbus.MaxConnections + 1 {
+				got := f.sql("select 1", "A", "B")
+				if a, b := got["A"], got["B"]; a.code() != "ERR_UNKNOWN" || b.from() != "good" {
+					t.Fatalf("%+v", got)
+				}
+			}
+			bad.set(func() { bad.wrong, bad.query = nil, nil })
+			if a := f.sql("select 1", "A")["A"]; a.from() != "bad" {
+				t.Errorf("afterwards: %+v", a)
+			}
+		})
+	}
+}
+
+// panicking is a server whose checks panic.
+type panicking struct{ *fake }
+
+func (panicking) Ping(context.Context) error { panic("a bug") }
+
+// TestPanicOfACheckIsAFailure of the server, and not the end of the process.
+func TestPanicOfACheckIsAFailure(t *testing.T) {
+	config := quick(map[string][]string{"A": {"bad"}})
+	config.OMNIbus.HealthInterval = time.Hour
+	f := newFront(t, config, &Options{Backends: map[string]Backend{"bad": panicking{&fake{name: "bad"}}}})
+	f.c.clusters[0].check(t.Context())
+	if failures, last := f.c.clusters[0].servers[0].state(); failures != 1 || !errors.Is(last, errPanicked) {
+		t.Errorf("%d failures, the last: %v", failures, last)
 	}
 }
 
