@@ -114,6 +114,20 @@ func (c *Catalog) handle(ctx context.Context, info *mainstem.SpaceInfo, name str
 	return t, nil
 }
 
+// listed returns the handle of the table whose rows are in the space that info describes: NotFound
+// if it has none, as the space of a table that was dropped may be there for longer.
+func (c *Catalog) listed(ctx context.Context, info *mainstem.SpaceInfo, name string) (*table, error) {
+	full, _ := tableOf(name)
+	space, err := alert.TableSpace(ctx, c.log, full)
+	if err != nil {
+		return nil, err
+	}
+	if space != info.Name {
+		return nil, mainstem.Errorf(mainstem.KindNotFound, "alert topic", "the space %q is of a table that was dropped", info.Name)
+	}
+	return c.handle(ctx, info, name)
+}
+
 // ByID returns the alert topic with the given ID: NotFound if there is none.
 func (c *Catalog) ByID(ctx context.Context, id topic.ID) (partition.Shown, error) {
 	if feedtopic.IsID(id) {
@@ -145,7 +159,7 @@ func (c *Catalog) All(ctx context.Context) ([]partition.Shown, error) {
 		if !ok {
 			continue
 		}
-		t, err := c.handle(ctx, &infos[i], name)
+		t, err := c.listed(ctx, &infos[i], name)
 		if errors.Is(err, mainstem.ErrNotFound) {
 			continue
 		}

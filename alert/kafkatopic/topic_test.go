@@ -1,6 +1,7 @@
 package kafkatopic_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,6 +159,47 @@ func TestATableThatChanges(t *testing.T) {
 		t.Error("a table made anew is the old topic")
 	}
 	if _, err := c.ByID(t.Context(), old.ID()); !errors.Is(err, mainstem.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// keeping is a log in which the spaces of dropped tables stay for longer.
+type keeping struct{ mainstem.Log }
+
+func (keeping) DropSpace(context.Context, string) error { return nil }
+
+// TestDroppedTablesAreNotListed, though the catalog knows them and their rows are there still.
+func TestDroppedTablesAreNotListed(t *testing.T) {
+	log := keeping{testengines.Memory(t)}
+	s, c := server(t, log), open(t, log)
+	exec(t, s, "create database x")
+	listed := func() (ids []string) {
+		all, err := c.All(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tp := range all {
+			if tp.Name() == "alert.x.t" {
+				ids = append(ids, tp.ID().String())
+			}
+		}
+		return ids
+	}
+	exec(t, s, "create table x.t (A int primary key)")
+	first := find(t, c, "alert.x.t")
+	if ids := listed(); !slices.Equal(ids, []string{first.ID().String()}) {
+		t.Errorf("listed as %q", ids)
+	}
+	exec(t, s, "drop table x.t")
+	if ids := listed(); len(ids) != 0 {
+		t.Errorf("a dropped table is listed as %q", ids)
+	}
+	exec(t, s, "create table x.t (A int primary key)")
+	ids := listed()
+	if second := find(t, c, "alert.x.t"); second.ID() == first.ID() || !slices.Equal(ids, []string{second.ID().String()}) {
+		t.Errorf("a table made anew is listed as %q, the one before it was %v", ids, first.ID())
+	}
+	if _, err := c.ByID(t.Context(), first.ID()); !errors.Is(err, mainstem.ErrNotFound) {
 		t.Error(err)
 	}
 }
