@@ -265,6 +265,9 @@ func (s *scanner) word() {
 		s.add(tokenKeyword, k, n)
 		return
 	}
+	if s.keep {
+		w = strings.Clone(w) // a plan keeps names, and must not keep the whole text with them
+	}
 	s.add(tokenIdent, w, n)
 }
 

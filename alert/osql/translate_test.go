@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -252,4 +253,34 @@ func checkError(t *testing.T, err error) {
 	if !errors.As(err, &e) || e.Kind == mainstem.KindInternal {
 		t.Fatalf("the error is not one of the contract: %v", err)
 	}
+}
+
+// TestPlansDoNotKeepTheText: the values of a statement may be large, and its plan is kept without them.
+func TestPlansDoNotKeepTheText(t *testing.T) {
+	const large, count = 1 << 20, 32
+	for _, items := range []string{"Node", "Node as Name", "Severity + 1", "(select max(x.Severity) as m from status x)", "*"} {
+		plans := make([]*Plan, count)
+		before := heap()
+		for i := range plans {
+			statements, err := Split("select "+items+" from status where Node = '"+strings.Repeat("x", large)+"'", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plans[i], err = Translate(&statements[0], testTables, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if grown := heap() - before; grown > count*large/4 {
+			t.Errorf("%s: %d plans of texts of %d bytes keep %d bytes", items, count, large, grown)
+		}
+		runtime.KeepAlive(plans)
+	}
+}
+
+// heap returns the bytes in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // far less
 }
