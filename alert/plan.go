@@ -11,6 +11,7 @@ type plans struct {
 	sync.RWMutex
 	generation uint64
 	byKey      map[string]*planned
+	bytes      int // of all in byKey, as planned.size estimates
 }
 
 // planned is a translation, and of a SELECT what all its results share.
@@ -46,8 +47,24 @@ func (p *planned) header(literals []osql.Literal) *header {
 	return newHeader(columns)
 }
 
-// maxPlans bounds the plans that are kept; when it is reached, they are forgotten.
-const maxPlans = 2000
+// Limits of the plans that are kept. When one is reached, all are forgotten, so a plan that would take
+// more than maxPlan of maxPlanBytes is not kept at all.
+const (
+	maxPlans     = 2000
+	maxPlanBytes = 64 << 20
+	maxPlan      = maxPlanBytes / 8
+)
+
+// size estimates, rather too much, the bytes of a plan and its key: for each byte of the key up to 11,
+// or 72 if columns have the texts of expressions as names, as the plan then has the parsed
+// statement, and for each column of the result 200.
+func (p *planned) size(key string) int {
+	each := 16
+	if p.h == nil {
+		each = 80
+	}
+	return 1<<10 + each*len(key) + 256*len(p.Names)
+}
 
 // planKey returns the key of the plan of st, and the database that USE has chosen.
 func (ss *Session) planKey(st *osql.Statement) (key, database string) {
@@ -81,14 +98,24 @@ func (ss *Session) plan(sc *schema, st *osql.Statement) (*planned, error) {
 		return nil, err
 	}
 	p := newPlanned(translated)
+	c.keep(sc.generation, key, p)
+	return p, nil
+}
+
+// keep keeps a plan for the tables of a generation.
+func (c *plans) keep(generation uint64, key string, p *planned) {
+	size := p.size(key)
+	if size > maxPlan {
+		return
+	}
 	c.Lock()
 	defer c.Unlock()
-	switch {
-	case c.generation > sc.generation:
-		return p, nil
-	case c.generation < sc.generation || len(c.byKey) >= maxPlans || c.byKey == nil:
-		c.generation, c.byKey = sc.generation, map[string]*planned{}
+	if c.generation > generation || c.generation == generation && c.byKey[key] != nil {
+		return
+	}
+	if c.generation < generation || len(c.byKey) >= maxPlans || c.bytes+size > maxPlanBytes || c.byKey == nil {
+		c.generation, c.byKey, c.bytes = generation, map[string]*planned{}, 0
 	}
 	c.byKey[key] = p
-	return p, nil
+	c.bytes += size
 }
