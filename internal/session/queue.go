@@ -165,7 +165,7 @@ func (c *Conn) Send(ctx context.Context, t Type, f Flags, call uint64, head, bod
 	}
 	flow.begun = true
 	m := &message{flow: flow, kind: t, flags: f, call: call, head: head, body: body, done: make(chan struct{}, 1)}
-	if flow.Progress != nil {
+	if flow.Progress != nil && len(body) > ProgressSize {
 		m.progress = make(chan struct{}, 1)
 	}
 	c.mu.queue = append(c.mu.queue, m)
