@@ -129,6 +129,23 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// A proxy without a server behind it answers 404. Rows that a receiver of alerts has are not lost by it.
+func TestNotFoundOfAProxy(t *testing.T) {
+	for body, want := range map[string]error{
+		"<html>404</html>":                                           mainstem.ErrUnavailable,
+		"404 page not found":                                         mainstem.ErrUnavailable,
+		`{"exception":{"message":"no column X"}}`:                    mainstem.ErrNotFound,
+		`{"exception":{"code":"not found","message":"no column X"}}`: mainstem.ErrNotFound,
+	} {
+		cl := connect(t, &scripted{status: 404, body: body}, nil)
+		err := cl.InsertRows(t.Context(), "alerts.status", []string{"Identifier"}, [][]any{{"x"}})
+		var e *mainstem.Error
+		if !errors.Is(err, want) || !errors.As(err, &e) || e.Outcome != mainstem.NotWritten {
+			t.Errorf("%s: %v, want %v", body, err, want)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		status  int

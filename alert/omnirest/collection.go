@@ -218,12 +218,28 @@ func afterSome(err error, n int64) error {
 	return out
 }
 
+// missed returns err, but Unavailable if it is a 404 of something before the object server.
+func missed(err error) error {
+	var (
+		e      *mainstem.Error
+		status *StatusError
+	)
+	if !errors.As(err, &e) || !errors.As(err, &status) || status.Status != http.StatusNotFound || status.own {
+		return err
+	}
+	later := *e
+	later.Kind = mainstem.KindUnavailable
+	return &later
+}
+
 // bulkRows is how many rows are sent in one request.
 const bulkRows = 1000
 
 // InsertMany inserts rows; columns names what the values of each are for. Mainstem is
 // sent up to a thousand rows in one request, which are inserted together; any other
 // server one row at a time. It returns how many rows were inserted before the first error.
+// NotFound is what the object server itself says of the table or a column: a 404 of a proxy
+// before it is Unavailable, as the rows can be inserted when the server is back.
 func (c *Client) InsertMany(ctx context.Context, table string, columns []string, rows [][]any) (int64, error) {
 	at := 1
 	if len(rows) > 1 {
@@ -240,6 +256,7 @@ func (c *Client) InsertMany(ctx context.Context, table string, columns []string,
 		n := min(at, len(rows))
 		e, err := c.insert(ctx, table, columns, rows[:n])
 		if err != nil {
+			err = missed(err)
 			if done > 0 {
 				return done, afterSome(err, done)
 			}

@@ -35,6 +35,8 @@ var kinds = map[int]mainstem.Kind{
 type StatusError struct {
 	Status  int    // of HTTP
 	Message string // the server's text, or ""
+
+	own bool // it is the object server's own, not that of something before it
 }
 
 // Error returns the server's text and the status.
@@ -55,7 +57,7 @@ func (c *Client) failed(resp *httpconn.Response, o mainstem.Outcome) error {
 	if err == nil {
 		x = readException(body)
 	}
-	e.Message = x.message
+	e.Message, e.own = x.message, x.own
 	kind, known := kinds[resp.Status]
 	switch {
 	case !known && resp.Status == http.StatusInternalServerError && x.own && x.code == "":
