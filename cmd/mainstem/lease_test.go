@@ -77,6 +77,20 @@ func TestCommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
 	}
 }
 
+// TestLeaseOfAServerThatIsGone: the log is waited for no longer than the lease.
+func TestLeaseOfAServerThatIsGone(t *testing.T) {
+	n := startNode(t)
+	if err := n.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range [][]string{{"--wait", "100ms"}, {"--no-wait", "--ttl", "100ms"}} {
+		r := run(t.Context(), nil, append(append([]string{"lease", "hold"}, wait...), "job", "--log", n.URL(), "--", "true")...)
+		if r.status != cli.ExitFailed || !strings.Contains(r.errors, "mainstem: lease hold: unavailable: ") {
+			t.Errorf("%v: %+v", wait, r)
+		}
+	}
+}
+
 // TestInterruptedHoldStopsTheWholeGroup, and gives the lease back.
 func TestInterruptedHoldStopsTheWholeGroup(t *testing.T) {
 	n := startNode(t)

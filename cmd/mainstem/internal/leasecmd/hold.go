@@ -33,7 +33,7 @@ type hold struct {
 	value  string
 	ttl    time.Duration
 	grace  time.Duration // between SIGTERM and SIGKILL
-	wait   time.Duration // for another holder; 0: without end
+	wait   time.Duration // for the log and another holder; 0: without end
 	noWait bool
 }
 
@@ -51,6 +51,9 @@ func (m commands) newHold() *cobra.Command {
 		Long: `Wait for the lease called NAME, run a command while it is held, give it back, and exit
 with the status of the command (128 and the signal if a signal ended it; 127 if there
 is no such command). Of all that hold the same NAME in a log one at a time runs.
+
+The log has to answer while the lease is waited for: within --wait, or within --ttl if
+--no-wait is given. Else the exit status is 1.
 
 If the lease is lost, because the log cannot be reached or the machine was suspended,
 the command gets SIGTERM, and SIGKILL after --grace, a fifth of --ttl at the most: it
@@ -83,7 +86,7 @@ as a whole: name a server, NATS or PostgreSQL with --log.`,
 	f.StringVar(&h.value, "value", "", "`text` that others see beside the lease (default host, process and command)")
 	f.DurationVar(&h.ttl, "ttl", lease.DefaultTTL, "the lease ends when it was not renewed for this `duration`")
 	f.DurationVar(&h.grace, "grace", 10*time.Second, "`pause` between SIGTERM and SIGKILL")
-	f.DurationVar(&h.wait, "wait", 0, "wait at most this `duration` for the lease (default without end)")
+	f.DurationVar(&h.wait, "wait", 0, "wait at most this `duration` for the lease and the log (default without end)")
 	f.BoolVar(&h.noWait, "no-wait", false, "do not wait if another holds the lease (exit status 4)")
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	return cmd
@@ -113,9 +116,11 @@ func (h *hold) check(cmd *cobra.Command, a []string) (path string, err error) {
 // run takes the lease, runs the command, and gives the lease back.
 func (h *hold) run(ctx context.Context, log mainstem.Log, path string, argv []string) (err error) {
 	self := lease.Member{Name: fmt.Sprintf("hold-%d-%s", os.Getpid(), uuid.Random()), Start: uint64(time.Now().UnixNano())}
-	k, err := lease.Open(ctx, log, self, &lease.Options{Bucket: h.bucket, TTL: h.ttl, Logger: h.Logger()})
+	waiting, cancel := h.waiting(ctx)
+	defer cancel()
+	k, err := lease.Open(waiting, log, self, &lease.Options{Bucket: h.bucket, TTL: h.ttl, Logger: h.Logger()})
 	if err != nil {
-		return err
+		return h.explain(ctx, err)
 	}
 	defer func() {
 		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
@@ -124,9 +129,9 @@ func (h *hold) run(ctx context.Context, log mainstem.Log, path string, argv []st
 			err = cerr
 		}
 	}()
-	l, err := h.acquire(ctx, k)
+	l, err := h.acquire(waiting, k)
 	if err != nil {
-		return err
+		return h.explain(ctx, err)
 	}
 	p, err := h.start(path, argv, l)
 	if err != nil {
@@ -135,17 +140,35 @@ func (h *hold) run(ctx context.Context, log mainstem.Log, path string, argv []st
 	return h.watch(ctx, p, l)
 }
 
-// acquire waits for the lease as long as it may.
-func (h *hold) acquire(ctx context.Context, k *lease.Keeper) (*lease.Lease, error) {
-	var over <-chan time.Time
-	if h.wait > 0 {
-		t := time.NewTimer(h.wait)
-		defer t.Stop()
-		over = t.C
+// waiting returns the context in which the lease is waited for, and the log.
+func (h *hold) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := h.wait
+	if h.noWait {
+		limit = h.ttl
 	}
+	if limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, limit, &mainstem.DeadlineError{After: limit})
+}
+
+// explain returns the error of the command for err, with which the wait for the lease has ended. ctx is that of the
+// command: if it has not ended, a Canceled error is the end of [hold.waiting], and so Unavailable.
+func (h *hold) explain(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, lease.ErrHeld):
+		return mainstem.Ended(ctx, "lease hold", time.Time{}, "the holder of the lease "+h.name)
+	case ctx.Err() == nil && errors.Is(err, mainstem.ErrCanceled):
+		return mainstem.Errorf(mainstem.KindUnavailable, "lease hold", "%v", err)
+	}
+	return err
+}
+
+// acquire waits for the lease until ctx ends. The error is [lease.ErrHeld] if another member has the lease then.
+func (h *hold) acquire(ctx context.Context, k *lease.Keeper) (*lease.Lease, error) {
 	var meter *cli.Meter
 	defer func() { meter.Finish() }()
-	for said := false; ; {
+	for held := error(nil); ; {
 		changed := k.Changed()
 		if _, err := k.Session(ctx); err != nil {
 			return nil, err
@@ -156,23 +179,22 @@ func (h *hold) acquire(ctx context.Context, k *lease.Keeper) (*lease.Lease, erro
 			return l, nil
 		case errors.Is(err, lease.ErrLost):
 			continue // the next session is waited for
+		case held != nil && ctx.Err() != nil:
+			return nil, held // ctx has ended during another attempt
 		case !errors.Is(err, lease.ErrHeld) || h.noWait:
 			return nil, err
 		}
-		if !said {
-			said = true
+		if held == nil {
 			meter = h.sayWaiting(k)
 		}
+		held = err
 		again := time.NewTimer(h.ttl) // changes wake it; this is for what they do not say
 		select {
 		case <-changed:
 		case <-again.C:
-		case <-over:
-			again.Stop()
-			return nil, err
 		case <-ctx.Done():
 			again.Stop()
-			return nil, mainstem.Ended(ctx, "lease hold", time.Time{}, "the holder of the lease "+h.name)
+			return nil, held
 		}
 		again.Stop()
 	}
