@@ -13,6 +13,8 @@ import (
 
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
 	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/kv"
+	"github.com/mainstemdev/mainstem/lease"
 )
 
 // holding is mainstem lease hold, in this process, with a command that runs until it is stopped.
@@ -88,6 +90,32 @@ func TestLeaseOfAServerThatIsGone(t *testing.T) {
 		if r.status != cli.ExitFailed || !strings.Contains(r.errors, "mainstem: lease hold: unavailable: ") {
 			t.Errorf("%v: %+v", wait, r)
 		}
+	}
+}
+
+// TestLeaseThatAnotherMemberHasTaken: its holder has not learned of that when the command ends, as after the machine was
+// suspended.
+func TestLeaseThatAnotherMemberHasTaken(t *testing.T) {
+	n := startNode(t)
+	file := filepath.Join(t.TempDir(), "end")
+	h := startHold(t.Context(), t, n.URL(), `echo holding $$; while ! test -e `+file+`; do sleep 0.01; done`, "--ttl", "1h")
+	const bucket = "mainstem/locks"
+	members, _, err := lease.Read(t.Context(), n.Log(), bucket)
+	if err != nil || len(members) != 1 {
+		t.Fatalf("%d members, %v", len(members), err)
+	}
+	entries, err := kv.Open[[]byte](n.Log(), bucket, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := entries.Delete(t.Context(), "member/"+members[0].Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-h.done; r.status != cli.ExitFailed || !strings.Contains(r.errors, "the lease job was lost while the command ran") {
+		t.Errorf("%+v", r)
 	}
 }
 

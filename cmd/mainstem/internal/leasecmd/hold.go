@@ -137,7 +137,10 @@ func (h *hold) run(ctx context.Context, log mainstem.Log, path string, argv []st
 	if err != nil {
 		return &cli.StatusError{Status: cannotRun, Err: fmt.Errorf("run %s: %w", path, err)}
 	}
-	return h.watch(ctx, p, l)
+	if err := h.watch(ctx, p, l); err != nil {
+		return err
+	}
+	return h.confirm(ctx, log, l)
 }
 
 // waiting returns the context in which the lease is waited for, and the log.
@@ -214,28 +217,51 @@ func (h *hold) sayWaiting(k *lease.Keeper) *cli.Meter {
 }
 
 // watch waits for the end of the command, and stops it if the lease is lost or ctx ends. A nil
-// error is exit status 0.
+// error is exit status 0 of a command that has ended by itself or was interrupted.
 func (h *hold) watch(ctx context.Context, p *process, l *lease.Lease) error {
 	var why error
 	select {
 	case <-p.done:
 	case <-l.Done():
-		why = mainstem.Errorf(mainstem.KindUnavailable, "lease hold", "the lease %s was lost: the command was stopped", cli.Printable(h.name))
+		why = h.lost(": the command was stopped")
 		p.stop(min(h.grace, h.ttl/lostShare))
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 		p.stop(h.grace)
 	}
 	status := p.status()
-	switch {
-	case why == nil && status == 0:
+	switch inOrder := why == nil || errors.Is(why, cli.ErrInterrupted); {
+	case inOrder && status == 0:
 		return nil
-	case why == nil || errors.Is(why, cli.ErrInterrupted) && status != 0:
+	case inOrder:
 		return &cli.StatusError{Status: status} // what there is to say, the command has said
-	case status == 0 && errors.Is(why, cli.ErrInterrupted):
-		return nil // it has ended in good order
 	case status == 0:
 		status = cli.ExitFailed
 	}
 	return &cli.StatusError{Status: status, Err: why}
+}
+
+// confirm returns nil if the lease was held until now, and so while the command ran. The clock does not tell that if
+// the machine was suspended meanwhile, and the next renewal may not be due yet: the log does.
+func (h *hold) confirm(ctx context.Context, log mainstem.Log, l *lease.Lease) error {
+	err := mainstem.ErrConflict
+	if l.Valid() {
+		b := mainstem.NewBatch()
+		l.Fence(b)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+		defer cancel()
+		_, err = log.Commit(ctx, b)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, mainstem.ErrConflict):
+		return h.lost(" while the command ran")
+	}
+	return mainstem.Errorf(mainstem.KindUnavailable, "lease hold", "the command has ended; it is not known whether it had the lease until then: %v", err)
+}
+
+// lost is the error of a lease that was lost.
+func (h *hold) lost(when string) error {
+	return mainstem.Errorf(mainstem.KindUnavailable, "lease hold", "the lease %s was lost%s", cli.Printable(h.name), when)
 }
