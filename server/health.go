@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/internal/redact"
 )
 
 // service is the value by which /healthz identifies a Mainstem server.
@@ -96,25 +100,60 @@ func (n *Server) answer(w http.ResponseWriter, status string, err error) {
 // maxStatus is the largest answer that Probe reads, in bytes.
 const maxStatus = 4 << 10
 
-// Probe reports whether a Mainstem server answers at the URL base before ctx ends. If another
-// program answers, it returns false.
-func Probe(ctx context.Context, base, tlsCA string) bool {
+// wantsTLS is the answer of net/http to a request without TLS, when it serves with TLS.
+const wantsTLS = "Client sent an HTTP request to an HTTPS server.\n"
+
+// Probe reports whether a Mainstem server answers at the URL base. It returns false if nobody
+// listens there, or another program answers. If that cannot be told the error is Unavailable: what
+// listens there has not answered when ctx ends, has closed the connection, or wants TLS. A file
+// tlsCA that cannot be used is Invalid.
+func Probe(ctx context.Context, base, tlsCA string) (bool, error) {
 	trust, err := ClientTLS(tlsCA)
 	if err != nil {
-		return false
+		return false, err
 	}
 	transport := &http.Transport{TLSClientConfig: trust}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/healthz", nil)
+	var connected, answered atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		ConnectDone: func(_, _ string, err error) {
+			if err == nil {
+				connected.Store(true)
+			}
+		},
+		GotFirstResponseByte: func() { answered.Store(true) },
+	})
+	req, err := http.NewRequestWithContext(traced, http.MethodGet, strings.TrimSuffix(base, "/")+"/healthz", nil)
 	if err != nil {
-		return false
+		return false, mainstem.Errorf(mainstem.KindInvalid, "probe", "%w", redact.Error(err, base))
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return false
+		foreign := answered.Load() && !isBroken(err) // it does not speak HTTP
+		if ctx.Err() == nil && (foreign || !connected.Load()) {
+			return false, nil
+		}
+		return false, noAnswer(base, err)
 	}
 	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	switch {
+	case err != nil:
+		return false, noAnswer(base, err)
+	case resp.StatusCode == http.StatusBadRequest && string(body) == wantsTLS:
+		return false, noAnswer(base, errors.New("it wants TLS"))
+	}
 	var s Status
-	err = json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(&s)
-	return err == nil && resp.StatusCode == http.StatusOK && s.Service == service
+	err = json.Unmarshal(body, &s)
+	return err == nil && resp.StatusCode == http.StatusOK && s.Service == service, nil
+}
+
+// isBroken reports whether err is that of a connection, and not of what came over it.
+func isBroken(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+func noAnswer(base string, err error) error {
+	return mainstem.Errorf(mainstem.KindUnavailable, "probe "+redact.Address(base), "something listens there and does not answer: %w", err)
 }

@@ -1,11 +1,13 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -210,11 +212,16 @@ func TestTLS(t *testing.T) {
 	if _, err := stranger.Head(t.Context()); err == nil {
 		t.Error("a client that does not trust the certificate got an answer")
 	}
-	if !server.Probe(t.Context(), n.URL(), cert) {
-		t.Error("Probe does not find the server")
+	if there, err := server.Probe(t.Context(), n.URL(), cert); !there || err != nil {
+		t.Errorf("Probe does not find the server: %v", err)
 	}
-	if server.Probe(t.Context(), strings.Replace(n.URL(), "https", "http", 1), "") {
-		t.Error("Probe finds a server without TLS")
+	for _, url := range []string{strings.Replace(n.URL(), "https", "http", 1), n.URL()} {
+		if there, err := server.Probe(t.Context(), url, ""); there || !errors.Is(err, mainstem.ErrUnavailable) {
+			t.Errorf("Probe of %s without the certificate: %t, %v, want Unavailable", url, there, err)
+		}
+	}
+	if there, err := server.Probe(t.Context(), n.URL(), key); there || !errors.Is(err, mainstem.ErrInvalid) {
+		t.Errorf("Probe with a key as authority: %t, %v", there, err)
 	}
 	c := server.DefaultConfig()
 	c.Log, c.TLSCert, c.TLSKey = server.Memory, key, cert
@@ -292,14 +299,69 @@ func TestProbeOfAnotherProgram(t *testing.T) {
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })}
 		done := make(chan struct{})
 		go func() { defer close(done); _ = srv.Serve(l) }()
-		if server.Probe(t.Context(), "http://"+l.Addr().String(), "") {
-			t.Errorf("%s: taken for a Mainstem server", name)
+		if there, err := server.Probe(t.Context(), "http://"+l.Addr().String(), ""); there || err != nil {
+			t.Errorf("%s: taken for a Mainstem server: %t, %v", name, there, err)
 		}
 		srv.Close()
 		<-done
 	}
-	if server.Probe(t.Context(), "http://127.0.0.1:1", "") {
-		t.Error("found a server where nobody listens")
+	garbage := listening(t, answering("500 what?\r\n"))
+	if there, err := server.Probe(t.Context(), garbage, ""); there || err != nil {
+		t.Errorf("what does not speak HTTP: taken for a Mainstem server: %t, %v", there, err)
+	}
+	if there, err := server.Probe(t.Context(), "http://127.0.0.1:1", ""); there || err != nil {
+		t.Errorf("found a server where nobody listens: %t, %v", there, err)
+	}
+}
+
+// listening takes connections, one after another, until the test ends. It returns its URL.
+func listening(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serve(conn)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return "http://" + l.Addr().String()
+}
+
+// answering answers a request with a text, which ends there.
+func answering(text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = io.WriteString(conn, text)
+		}
+	}
+}
+
+// What listens and does not answer may be a server.
+func TestProbeWithoutAnAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for name, serve := range map[string]func(net.Conn){
+		"closed":  func(net.Conn) {},
+		"in part": answering("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"),
+		"silent":  func(net.Conn) { cancel(); <-ctx.Done() },
+	} {
+		within := t.Context()
+		if name == "silent" {
+			within = ctx
+		}
+		if there, err := server.Probe(within, listening(t, serve), ""); there || !errors.Is(err, mainstem.ErrUnavailable) {
+			t.Errorf("%s: %t, %v, want Unavailable", name, there, err)
+		}
 	}
 }
 

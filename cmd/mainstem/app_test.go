@@ -5,11 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/cmd/mainstem/internal/cli"
@@ -78,12 +83,47 @@ func TestLogOfACommandThatNamesNone(t *testing.T) {
 		t.Errorf("with --log: %+v", r)
 	}
 	// Without a server, the directory.
-	nobody := func(m *cli.Main) { m.LocalServer = "http://127.0.0.1:1" }
+	nobody := func(m *cli.Main) { m.LocalServer, m.ProbeTime = "http://127.0.0.1:1", testkit.Patience }
 	if r := run(t.Context(), nobody, "kv", "get", "users", "1"); r.status != cli.ExitNotFound || isThere(server.DefaultLog) {
 		t.Errorf("reading: %+v", r)
 	}
 	if r := run(t.Context(), nobody, put...); r.status != cli.ExitOK || !isThere(server.DefaultLog) {
 		t.Errorf("writing: %+v", r)
+	}
+}
+
+// TestServerThatCannotBeTold: a write goes to no directory while there may be a server.
+func TestServerThatCannotBeTold(t *testing.T) {
+	t.Chdir(t.TempDir())
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	secure.StartTLS()
+	defer secure.Close()
+	for url, wait := range map[string]time.Duration{
+		"http://" + silent.Addr().String():                    time.Millisecond,
+		strings.Replace(secure.URL, "https://", "http://", 1): testkit.Patience,
+	} {
+		local := func(m *cli.Main) { m.LocalServer, m.ProbeTime = url, wait }
+		for _, line := range [][]string{{"kv", "put", "users", "1", "x"}, {"kv", "get", "users", "1"}} {
+			r := run(t.Context(), local, line...)
+			if r.status != cli.ExitFailed || !strings.Contains(r.errors, "unavailable: something listens there") || !strings.Contains(r.errors, "; name the log with --log") {
+				t.Errorf("%v, %s: %+v", line, url, r)
+			}
+		}
+	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	if isThere(server.DefaultLog) {
+		t.Fatal("a directory was created")
+	}
+	local := func(m *cli.Main) { m.LocalServer, m.ProbeTime = other.URL, testkit.Patience }
+	if r := run(t.Context(), local, "kv", "put", "users", "1", "x"); r.status != cli.ExitOK || !isThere(server.DefaultLog) {
+		t.Errorf("another program: %+v", r)
 	}
 }
 

@@ -12,8 +12,10 @@
 //
 // --log names a directory, memory:, or the URL of a server. Without it the
 // variable MAINSTEM_LOG does; without that, a server that answers on
-// 127.0.0.1:8080 is used, else the directory ./mainstem-data. Commands that only
-// read never create a directory.
+// 127.0.0.1:8080 is used, else the directory ./mainstem-data if nobody listens
+// there or another program answers. If something listens there that gives no answer,
+// or wants TLS, commands fail: a write must not go to another log than the one that
+// is served. Commands that only read never create a directory.
 //
 // # Output
 //

@@ -29,7 +29,7 @@ type Main struct {
 	Person bool
 	// LocalServer is the URL that is tried when no log is named.
 	LocalServer string
-	// ProbeTime is how long LocalServer may take to answer. 0: 300 ms.
+	// ProbeTime is how long LocalServer may take to answer. 0: 2 s.
 	ProbeTime time.Duration
 	// Components returns those of a server. Their settings may stand in the environment.
 	Components func() []server.Component
@@ -97,6 +97,10 @@ func (m *Main) Root(views, log []*cobra.Command) *cobra.Command {
 		Long: `Mainstem is the durable backbone of a service: one ordered, atomic log, seen as
 key-value buckets, event streams and topics. Run it as a server (mainstem serve),
 or point any command at a directory: mainstem kv put --log ./data users 42 Ada
+
+Without --log and MAINSTEM_LOG a command uses the server on 127.0.0.1:8080, or the
+directory ./mainstem-data if nobody listens there or another program answers. It fails
+if something there gives no answer or wants TLS: then name the log.
 
 Commands also read MAINSTEM_LOG, MAINSTEM_TOKEN or MAINSTEM_TOKEN_FILE,
 MAINSTEM_TLS_CA and MAINSTEM_TIMEOUT. What they print, and exit statuses:

@@ -27,7 +27,7 @@ const (
 )
 
 // probeTime is the default of [Main.ProbeTime].
-const probeTime = 300 * time.Millisecond
+const probeTime = 2 * time.Second
 
 // Variables that commands read, besides those of the settings of serve. A password is in
 // one of these, or in the file that the variable NAME_FILE names.
@@ -70,7 +70,11 @@ func (m *Main) WithTarget(cmd *cobra.Command, do func(ctx context.Context, targe
 	if err != nil {
 		return err
 	}
-	return do(ctx, m.target(ctx, o.TLSCA), o)
+	target, err := m.target(ctx, o.TLSCA)
+	if err != nil {
+		return err
+	}
+	return do(ctx, target, o)
 }
 
 // CheckEnv returns the error of [Main.LoadEnv]: the settings of serve may stand in the
@@ -118,20 +122,29 @@ func (m *Main) Context(parent context.Context) (context.Context, context.CancelF
 	return ctx, cancel, nil
 }
 
-// target says which log a command works on.
-func (m *Main) target(ctx context.Context, tlsCA string) string {
-	if m.Flags.Log != "" {
-		return m.Flags.Log
+// target says which log a command works on. It is Unavailable while it is not certain whether
+// LocalServer is a server: a write to the directory would be missing there.
+func (m *Main) target(ctx context.Context, tlsCA string) (string, error) {
+	if named := cmp.Or(m.Flags.Log, m.Variable("MAINSTEM_LOG")); named != "" {
+		return named, nil
 	}
-	if v := m.Variable("MAINSTEM_LOG"); v != "" {
-		return v
+	if m.LocalServer == "" {
+		return server.DefaultLog, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(m.ProbeTime, probeTime))
+	probe, cancel := context.WithTimeout(ctx, cmp.Or(m.ProbeTime, probeTime))
 	defer cancel()
-	if m.LocalServer != "" && server.Probe(ctx, m.LocalServer, tlsCA) {
-		return m.LocalServer
+	there, err := server.Probe(probe, m.LocalServer, tlsCA)
+	switch {
+	case ctx.Err() != nil:
+		return "", mainstem.Ended(ctx, "open", time.Time{}, "the answer of "+m.LocalServer)
+	case errors.Is(err, mainstem.ErrUnavailable):
+		return "", Hint(err, "name the log with --log: a directory, or the URL of the server, https:// if it has TLS")
+	case err != nil:
+		return "", err
+	case there:
+		return m.LocalServer, nil
 	}
-	return server.DefaultLog
+	return server.DefaultLog, nil
 }
 
 // TLSCA returns the file of the authorities to trust, "" for those of the system.
