@@ -144,6 +144,8 @@ func (m *Main) said(err error) error {
 	var own Resumable
 	switch {
 	case !errors.Is(err, mainstem.ErrCanceled), errors.As(err, &own):
+	case errors.Is(m.ctxErr, ErrInterrupted) && errors.Is(err, mainstem.ErrUnknownOutcome):
+		return fmt.Errorf("%w (outcome unknown: it may have been written)", ErrInterrupted)
 	case errors.Is(m.ctxErr, ErrInterrupted):
 		return ErrInterrupted
 	case m.Flags.Timeout > 0 && errors.Is(err, context.DeadlineExceeded):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -41,5 +42,21 @@ func TestExitStatusOfEveryKind(t *testing.T) {
 	}
 	if got := m.status(errors.New("anything")); got != ExitFailed {
 		t.Errorf("a plain error: exit status %d", got)
+	}
+}
+
+// TestInterruptedWriteSaysThatItsOutcomeIsUnknown, and only such a one.
+func TestInterruptedWriteSaysThatItsOutcomeIsUnknown(t *testing.T) {
+	for outcome, want := range map[mainstem.Outcome]string{
+		mainstem.NoOutcome:  "mainstem: interrupted\n",
+		mainstem.NotWritten: "mainstem: interrupted\n",
+		mainstem.Unknown:    "mainstem: interrupted (outcome unknown: it may have been written)\n",
+	} {
+		var said strings.Builder
+		m := &Main{Stderr: &said, ctxErr: ErrInterrupted}
+		err := fmt.Errorf("increment: %w", &mainstem.Error{Kind: mainstem.KindCanceled, Outcome: outcome})
+		if status := m.Report(err); status != ExitInterrupted || said.String() != want {
+			t.Errorf("%q, status %d, want %q", said.String(), status, want)
+		}
 	}
 }
