@@ -121,7 +121,7 @@ func (m commands) withAlerts(cmd *cobra.Command, a cli.Access, flags *alertFlags
 }
 
 func (m commands) withRemoteAlerts(cmd *cobra.Command, flags *alertFlags, do func(ctx context.Context, t alertTables) error) error {
-	ctx, cancel, err := m.Context(cmd.Context())
+	ctx, cancel, err := m.Context(cmd)
 	if err != nil {
 		return err
 	}

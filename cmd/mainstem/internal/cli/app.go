@@ -118,7 +118,7 @@ mainstem help output.`,
 	f.StringVar(&m.Flags.TokenFile, "token-file", "", "`file` that holds the bearer token")
 	f.StringVar(&m.Flags.TLSCA, "tls-ca", "", "PEM `file` of the authorities to trust instead of the system's")
 	f.BoolVar(&m.Flags.Insecure, "insecure", false, "send the token to another machine without TLS")
-	f.DurationVar(&m.Flags.Timeout, "timeout", 0, "give up after this `duration` (default never)")
+	f.DurationVar(&m.Flags.Timeout, "timeout", 0, "give up after this `duration`, 0: never (default $MAINSTEM_TIMEOUT, else never)")
 	root.SetFlagErrorFunc(WrongUsage)
 	addGroup(root, "views", "Views:", views)
 	addGroup(root, "log", "Server and log:", append(log, m.version()))

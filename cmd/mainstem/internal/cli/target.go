@@ -61,7 +61,7 @@ func (m *Main) WithLog(cmd *cobra.Command, a Access, do func(ctx context.Context
 // WithTarget runs do with the name of the log that the command line names, such as the URL
 // of a server, and how it is opened.
 func (m *Main) WithTarget(cmd *cobra.Command, do func(ctx context.Context, target string, o *server.LogOptions) error) error {
-	ctx, cancel, err := m.Context(cmd.Context())
+	ctx, cancel, err := m.Context(cmd)
 	if err != nil {
 		return err
 	}
@@ -97,14 +97,14 @@ func (m *Main) ServerConfig() server.Config {
 // MAINSTEM_ that neither the server nor a command knows is an error.
 func (m *Main) LoadEnv(c *server.Config) error { return c.LoadEnv(m.Env, clientVariables...) }
 
-// Context returns the context of a command, below parent and bounded by --timeout. It checks
-// what flags and variables say about every command; the error is one of [WrongConfig].
-func (m *Main) Context(parent context.Context) (context.Context, context.CancelFunc, error) {
+// Context returns the context of a command, bounded by --timeout. It checks what flags and
+// variables say about every command; the error is one of [WrongConfig].
+func (m *Main) Context(cmd *cobra.Command) (context.Context, context.CancelFunc, error) {
 	if err := m.CheckEnv(); err != nil {
 		return nil, nil, WrongConfig(err)
 	}
 	g := &m.Flags
-	if v := m.Variable("MAINSTEM_TIMEOUT"); v != "" && g.Timeout == 0 {
+	if v := m.Variable("MAINSTEM_TIMEOUT"); v != "" && !cmd.Flags().Changed("timeout") {
 		d, err := time.ParseDuration(v)
 		if err != nil {
 			return nil, nil, WrongConfig(errors.New("MAINSTEM_TIMEOUT is " + v + ": want a duration such as 30s"))
@@ -115,10 +115,10 @@ func (m *Main) Context(parent context.Context) (context.Context, context.CancelF
 		return nil, nil, WrongConfig(errors.New("--timeout is negative"))
 	}
 	if g.Timeout == 0 {
-		ctx, cancel := context.WithCancel(parent)
+		ctx, cancel := context.WithCancel(cmd.Context())
 		return ctx, cancel, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(parent, g.Timeout, &mainstem.DeadlineError{After: g.Timeout})
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), g.Timeout, &mainstem.DeadlineError{After: g.Timeout})
 	return ctx, cancel, nil
 }
 

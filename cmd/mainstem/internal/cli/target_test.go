@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // TestAPasswordComesFromAFileOrAVariable: never from a flag, which others see.
@@ -29,5 +32,39 @@ func TestAPasswordComesFromAFileOrAVariable(t *testing.T) {
 	}
 	if _, err := (&Main{}).Password(os.DevNull, AlertsPassword); err == nil {
 		t.Error("an empty file is no password")
+	}
+}
+
+// TestTimeoutOfACommand is that of the flag, of the variable, or none; 0 is none, too.
+func TestTimeoutOfACommand(t *testing.T) {
+	for _, c := range []struct {
+		flags   []string
+		env     string
+		limited bool
+	}{
+		{nil, "", false},
+		{nil, "1h", true},
+		{nil, "0", false},
+		{[]string{"--timeout", "1h"}, "", true},
+		{[]string{"--timeout", "1h"}, "0", true},
+		{[]string{"--timeout", "0"}, "1h", false},
+	} {
+		m := &Main{Env: []string{"MAINSTEM_TIMEOUT=" + c.env}, Stdout: io.Discard, Stderr: io.Discard}
+		ran := false
+		root := m.Root([]*cobra.Command{{Use: "do", RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel, err := m.Context(cmd)
+			if err != nil {
+				return err
+			}
+			defer cancel()
+			ran = true
+			if _, limited := ctx.Deadline(); limited != c.limited {
+				t.Errorf("%v, MAINSTEM_TIMEOUT=%s: limited is %t, want %t", c.flags, c.env, limited, c.limited)
+			}
+			return nil
+		}}}, nil)
+		if status := m.Run(t.Context(), root, append(c.flags, "do")); status != ExitOK || !ran {
+			t.Errorf("%v, MAINSTEM_TIMEOUT=%s: exit status %d", c.flags, c.env, status)
+		}
 	}
 }

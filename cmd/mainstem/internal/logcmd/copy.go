@@ -54,7 +54,7 @@ status is 1. The target remembers where its copy stands in the space ` + logcopy
 			if o.from == o.to {
 				return cli.WrongUsage(cmd, errors.New("--from and --to are the same log"))
 			}
-			ctx, cancel, err := m.Context(cmd.Context())
+			ctx, cancel, err := m.Context(cmd)
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func (m commands) newRestore() *cobra.Command {
   mainstem restore --from - --to ./mainstem-data < monday.tar`,
 		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel, err := m.Context(cmd.Context())
+			ctx, cancel, err := m.Context(cmd)
 			if err != nil {
 				return err
 			}
