@@ -84,7 +84,7 @@ SIGTERM or SIGINT stops it: followers end, running requests may finish within
 	}
 	cmd.Flags().StringVar(&file, "config", "", "YAML `file` of settings (default $MAINSTEM_CONFIG)")
 	for _, s := range given.Settings() {
-		flag := cmd.Flags().VarPF(&settingFlag{s}, s.Name, "", s.Usage)
+		flag := cmd.Flags().VarPF(&settingFlag{Setting: s}, s.Name, "", s.Usage)
 		if s.Type == "bool" {
 			flag.NoOptDefVal = "true"
 		}
@@ -93,14 +93,22 @@ SIGTERM or SIGINT stops it: followers end, running requests may finish within
 }
 
 // settingFlag is a setting of the server as a flag.
-type settingFlag struct{ server.Setting }
+type settingFlag struct {
+	server.Setting
+	given string // on the command line
+}
 
-func (f *settingFlag) Set(v string) error { return errors.Unwrap(f.Setting.Set(v)) }
+func (f *settingFlag) Set(v string) error {
+	f.given = v
+	return errors.Unwrap(f.Setting.Set(v))
+}
+
+// String returns the text that was given, since [server.Setting.Get] has none for a zero.
 func (f *settingFlag) String() string {
 	if f.Name == "" { // pflag asks the zero value what the default would be
 		return ""
 	}
-	return f.Get()
+	return cmp.Or(f.given, f.Get())
 }
 func (f *settingFlag) Type() string { return f.Setting.Type }
 

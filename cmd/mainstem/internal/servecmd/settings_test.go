@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -144,6 +145,32 @@ func TestDefaultsOfSettings(t *testing.T) {
 		}
 		if got, want := s.Get(), fmt.Sprint(constant); got != want {
 			t.Errorf("the default of %s is %s, which is %s, but the program uses %s", s.Name, s.Default, got, want)
+		}
+	}
+}
+
+// TestZeroOfASetting is taken from a flag, a variable and the file.
+func TestZeroOfASetting(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "zero.yaml")
+	if err := os.WriteFile(file, []byte("stop-timeout: 0s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for from, c := range map[string]struct {
+		flags []string
+		env   []string
+		file  string
+	}{
+		"flag":     {flags: []string{"--stop-timeout", "0s"}},
+		"variable": {env: []string{"MAINSTEM_STOP_TIMEOUT=0s"}},
+		"file":     {file: file},
+	} {
+		m := &cli.Main{Components: Components, Env: c.env}
+		cmd := New(m)
+		if err := cmd.ParseFlags(c.flags); err != nil {
+			t.Errorf("%s: %v", from, err)
+		}
+		if got, err := (commands{m}).readConfig(cmd, c.file); err != nil || got.StopTimeout != 0 {
+			t.Errorf("%s: stop-timeout is %v, %v", from, got.StopTimeout, err)
 		}
 	}
 }
