@@ -189,6 +189,31 @@ func TestLoadEnv(t *testing.T) {
 	}
 }
 
+// A token of the environment replaces the one of the file in whichever form. Two of the environment are a mistake.
+func TestTokenOfTheEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		file        string
+		env         []string
+		token, path string // what is set in the end
+		wrong       bool
+	}{
+		{file: "token-file: f", env: []string{"MAINSTEM_TOKEN=e"}, token: "e"},
+		{file: "token: f", env: []string{"MAINSTEM_TOKEN_FILE=e"}, path: "e"},
+		{file: "token: f", env: []string{"MAINSTEM_TOKEN=e"}, token: "e"},
+		{file: "token-file: f", env: []string{"MAINSTEM_TOKEN="}, path: "f"}, // it says nothing
+		{file: "token-file: f", path: "f"},
+		{file: "token-file: f", env: []string{"MAINSTEM_TOKEN=e", "MAINSTEM_TOKEN_FILE=e"}, token: "e", path: "e", wrong: true},
+	} {
+		cfg := DefaultConfig()
+		if err := errors.Join(cfg.LoadFile(write(t, c.file+"\n")), cfg.LoadEnv(c.env)); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Validate(); cfg.Token != c.token || cfg.TokenFile != c.path || (err != nil) != c.wrong {
+			t.Errorf("%+v: token %q, file %q, %v", c, cfg.Token, cfg.TokenFile, err)
+		}
+	}
+}
+
 func TestToken(t *testing.T) {
 	for text, want := range map[string]string{"secret\n": "secret", "  s  \r\n": "s", "": "", "two words": "", "a\nb\n": ""} {
 		got, err := ReadToken(write(t, text))

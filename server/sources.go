@@ -80,7 +80,8 @@ func (c *Config) loadPairs(pairs []*yaml.Node) error {
 
 // LoadEnv reads settings from environment variables, given as "NAME=value". A variable that
 // begins with MAINSTEM_ and is neither a setting nor in others is an error, since a misspelt
-// name would otherwise be ignored.
+// name would otherwise be ignored. A token in a variable replaces a token file, and the other way
+// round.
 func (c *Config) LoadEnv(environ []string, others ...string) error {
 	var errs []error
 	settings := c.Settings()
@@ -89,6 +90,9 @@ func (c *Config) LoadEnv(environ []string, others ...string) error {
 		if i < len(settings) {
 			valid[i] = envName(name)
 		}
+	}
+	if slices.ContainsFunc(environ, namesToken) {
+		c.Token, c.TokenFile = "", ""
 	}
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
@@ -108,6 +112,12 @@ func (c *Config) LoadEnv(environ []string, others ...string) error {
 		return &mainstem.Error{Kind: mainstem.KindInvalid, Op: "environment", Err: err}
 	}
 	return nil
+}
+
+// namesToken reports whether a variable says, in either form, what the token is.
+func namesToken(variable string) bool {
+	name, value, _ := strings.Cut(variable, "=")
+	return value != "" && (name == envName("token") || name == envName("token-file"))
 }
 
 // kubernetes matches the variables that Kubernetes adds to every container for services whose

@@ -48,8 +48,8 @@ func settingsPage() []byte {
 
 Every setting of ` + "`mainstem serve`" + ` is a flag (` + "`--max-value`" + `), a key of the YAML file that ` + "`--config`" + ` names
 (` + "`max-value:`" + `) and an environment variable (` + "`MAINSTEM_MAX_VALUE`" + `). Flags win over variables, variables over the
-file. A name that nobody knows is an error. A size is a number of bytes such as 4096 or 16MiB, a duration one such
-as 1m30s. A test writes this page from the program.
+file; for this ` + "`token` and `token-file`" + ` are one setting. A name that nobody knows is an error. A size is a number of
+bytes such as 4096 or 16MiB, a duration one such as 1m30s. A test writes this page from the program.
 
 | setting | value | default | what it is |
 |---|---|---|---|
