@@ -80,13 +80,27 @@ func decided(err error) bool {
 	return errors.Is(err, mainstem.ErrConflict) || errors.Is(err, mainstem.ErrNotFound) || errors.Is(err, mainstem.ErrExists)
 }
 
-// uncertain gives err the outcome Unknown.
+// uncertain returns err with the outcome Unknown. It does not change err, which the log, or what
+// explains its conflicts, may return again.
 func uncertain(err error) error {
-	if e := (*mainstem.Error)(nil); errors.As(err, &e) {
-		e.Outcome = mainstem.Unknown
+	var e *mainstem.Error
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case err == error(e):
+		return e.WithOutcome(mainstem.Unknown)
 	}
-	return err
+	return &uncertainError{err, e.WithOutcome(mainstem.Unknown)}
 }
+
+// uncertainError is an error of a view. errors.As finds first the error of the log with the outcome
+// Unknown, and then all that is in the chain of the view's.
+type uncertainError struct {
+	error
+	log *mainstem.Error
+}
+
+func (e *uncertainError) Unwrap() []error { return []error{e.log, e.error} }
 
 // take commits an empty batch with the ID of b, and returns the receipt of what has the ID. It
 // returns false if ctx ends or the log is closed before that is known.

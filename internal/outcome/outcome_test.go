@@ -171,3 +171,29 @@ func TestConflictOfABatchWithAnID(t *testing.T) {
 		t.Errorf("the next attempt: %+v, %v", r, err)
 	}
 }
+
+// viewError is an error of a view, with that of the log in its chain.
+type viewError struct{ cause error }
+
+func (e *viewError) Error() string { return "of a view" }
+func (e *viewError) Unwrap() error { return e.cause }
+
+// The error of the log is copied: the log may return it to others.
+func TestErrorOfTheLogIsNotChanged(t *testing.T) {
+	unknown := failed(mainstem.KindUnavailable, mainstem.Unknown)
+	view := &viewError{failed(mainstem.KindConflict, mainstem.NotWritten)}
+	for _, shared := range []error{failed(mainstem.KindConflict, mainstem.NotWritten), view} {
+		b := mainstem.NewBatch()
+		b.ID = "given"
+		_, err := outcome.Commit(t.Context(), &scripted{answers: []error{unknown, shared}}, b)
+		if !errors.Is(err, mainstem.ErrConflict) || !errors.Is(err, mainstem.ErrUnknownOutcome) || mainstem.KindOf(err) != mainstem.KindConflict {
+			t.Errorf("%v: %v, want a Conflict of unknown outcome", shared, err)
+		}
+		if errors.Is(shared, mainstem.ErrUnknownOutcome) {
+			t.Errorf("%v was changed", shared)
+		}
+		if of := (*viewError)(nil); shared == error(view) && (!errors.As(err, &of) || of != view || err.Error() != view.Error()) {
+			t.Errorf("%v is no error of the view", err)
+		}
+	}
+}
