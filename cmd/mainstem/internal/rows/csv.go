@@ -27,15 +27,16 @@ func (d *csvDecoder) next(lines *lineReader, from int64) (Row, error) {
 			return Row{}, err
 		}
 		first, last := part[0].number, part[len(part)-1].number
-		if first < from {
-			continue
-		}
 		values, err := parseRecord(part, d.separator)
 		if err != nil {
-			lines.unread(part[1:])
-			return Row{}, &LineError{first, err}
+			lines.unread(part[1:]) // whether the row itself is left out or not
 		}
-		if len(values) != len(d.header) {
+		switch {
+		case first < from:
+			continue
+		case err != nil:
+			return Row{}, &LineError{first, err}
+		case len(values) != len(d.header):
 			return Row{}, &LineError{first, fmt.Errorf("the row has %d fields, the header has %d", len(values), len(d.header))}
 		}
 		return d.row(first, last, values), nil

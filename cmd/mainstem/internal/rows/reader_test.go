@@ -98,6 +98,10 @@ func TestReader(t *testing.T) {
 		{name: "a csv line that is too long inside a quote", o: Options{MaxLine: 12}, in: "a,b\n\"1\n" + long + "\n3,4\n",
 			want: []string{"2!a quote is opened and not closed within 12 bytes", "3!the line is longer than 12 bytes", `4:{"a":"3","b":"4"}`}},
 		{name: "csv from a line", o: Options{FromLine: 4}, in: "a,b\n1\n\"x\ny\",2\n5,6\n", want: []string{`5:{"a":"5","b":"6"}`}},
+		{
+			name: "csv from a line behind a quote that closes in the wrong place", o: Options{FromLine: 4},
+			in: "id,note\n1,\"abc\n2,def\n3,\"ok\"\n4,x\n", want: []string{`4:{"id":"3","note":"ok"}`, `5:{"id":"4","note":"x"}`},
+		},
 		{name: "csv header twice", in: "a,b,a\n1,2,3\n", want: []string{`fatal: the CSV header: columns 1 and 3 are both called "a"`}},
 		{name: "csv header without a name", in: "a,,c\n1,2,3\n", want: []string{`fatal: the CSV header: column 2 has no name`}},
 		{name: "csv header alone", in: "a,b"},
