@@ -10,7 +10,8 @@
 //
 // Rows are committed in their order. A line that cannot be written is reported by its number and
 // left out; the lines beside it are written. A batch has an ID, so that an attempt whose outcome
-// is unknown can be made again. An import that is stopped says from which line to go on.
+// is unknown can be made again. An import that is stopped says from which line to go on, and
+// whether lines from there on may be written already.
 //
 // # Concurrency and ownership
 //

@@ -204,14 +204,25 @@ func (im *importer[T]) attempt(ctx context.Context, batch []pendingRow[T]) (writ
 }
 
 // Retry calls do, and a few times again, with pauses, while it fails with Unavailable or an
-// unknown outcome. It returns the error of the last call. ctx ends the pauses.
+// unknown outcome. It returns the error of the last call. Once the outcome of a call is unknown, it
+// stays so, unless a later one succeeds or blames the content. ctx ends the pauses.
 func Retry(ctx context.Context, do func() error) error {
+	unknown := false
 	for tries := 1; ; tries++ {
 		err := do()
+		unknown = unknown || errors.Is(err, mainstem.ErrUnknownOutcome)
 		again := errors.Is(err, mainstem.ErrUnknownOutcome) || errors.Is(err, mainstem.ErrUnavailable)
-		if !again || tries == retries || !pauses.Wait(ctx, tries) {
+		switch {
+		case again && tries < retries && pauses.Wait(ctx, tries):
+			continue
+		case err == nil || !unknown || BlamesContent(err):
 			return err
 		}
+		var e *mainstem.Error
+		if !errors.As(err, &e) {
+			e = &mainstem.Error{Kind: mainstem.KindInternal, Err: err}
+		}
+		return e.WithOutcome(mainstem.Unknown)
 	}
 }
 

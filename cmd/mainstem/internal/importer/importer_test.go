@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"pgregory.net/rapid"
 
@@ -130,6 +132,38 @@ func TestImportGivesUpWhereItIs(t *testing.T) {
 	im, _, err := runFake(t, f, Options{batch: 2}, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n{\"n\":4}\n")
 	if !errors.Is(err, mainstem.ErrCorrupt) || im.resume != 3 || !slices.Equal(f.written, []string{"1", "2"}) {
 		t.Errorf("next line %d, written %v, %v", im.resume, f.written, err)
+	}
+}
+
+// TestImportKeepsThatAnOutcomeIsUnknown: attempts that certainly write nothing say nothing about
+// the one before them.
+func TestImportKeepsThatAnOutcomeIsUnknown(t *testing.T) {
+	lost := &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "commit", Outcome: mainstem.Unknown}
+	refused := lost.WithOutcome(mainstem.NotWritten)
+	const look = "lines from it on may be written already"
+	for name, c := range map[string]struct {
+		fail    []error
+		unknown bool
+	}{
+		"lost, then refused":       {[]error{lost, refused, refused, refused, refused}, true},
+		"lost, then another error": {[]error{lost, errors.New("the cable is out")}, true},
+		"lost, then blamed":        {[]error{lost, mainstem.Refusef(mainstem.KindInvalid, "commit", "never"), io.ErrUnexpectedEOF}, false},
+		"refused":                  {[]error{refused, refused, refused, refused, refused}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				im, _, err := runFake(t, &fakeTarget{fail: c.fail}, Options{batch: 2}, "{\"n\":1}\n{\"n\":2}\n")
+				if err == nil || errors.Is(err, mainstem.ErrUnknownOutcome) != c.unknown {
+					t.Errorf("%v: unknown is %t, want %t", err, !c.unknown, c.unknown)
+				}
+				for _, file := range []string{"", "a.csv"} {
+					stopped := &StoppedError{File: file, Next: im.resume, Err: err}
+					if strings.Contains(stopped.Error(), look) != c.unknown {
+						t.Errorf("%v: tells to look: %t, want %t", stopped, !c.unknown, c.unknown)
+					}
+				}
+			})
+		})
 	}
 }
 

@@ -26,7 +26,8 @@ a line does not have makes the line bad.
 
 Lines are committed in order, in batches. Bad lines are reported by number on
 standard error and left out; if there were any, the exit status is 1 unless
---skip-bad. An interrupted import says with which --from-line to go on.`
+--skip-bad. An interrupted import says with which --from-line to go on, and whether
+lines from it on may be written already: that is so if no answer came.`
 
 // Options are the flags of every import.
 type Options struct {
@@ -175,10 +176,14 @@ func (e *StoppedError) Error() string {
 	if errors.As(err, &c) && c.Kind == mainstem.KindCanceled && c.Err != nil {
 		err = c.Err
 	}
-	if e.File != "" {
-		return fmt.Sprintf("import: %v; what is before line %d of %s is done: go on with that file and --from-line %d, then those behind it", err, e.Next, e.File, e.Next)
+	look := ""
+	if errors.Is(e.Err, mainstem.ErrUnknownOutcome) {
+		look = "; but lines from it on may be written already: look first, unless writing them twice is safe, as with --id"
 	}
-	return fmt.Sprintf("import: %v; the lines before line %d are done: go on with --from-line %d", err, e.Next, e.Next)
+	if e.File != "" {
+		return fmt.Sprintf("import: %v; what is before line %d of %s is done: go on with that file and --from-line %d, then those behind it%s", err, e.Next, e.File, e.Next, look)
+	}
+	return fmt.Sprintf("import: %v; the lines before line %d are done: go on with --from-line %d%s", err, e.Next, e.Next, look)
 }
 
 // Resumable implements [cli.Resumable].
