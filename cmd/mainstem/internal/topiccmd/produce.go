@@ -192,8 +192,8 @@ type lineResults struct {
 	meter *cli.Meter
 	mu    struct {
 		sync.Mutex
-		written, bad int64
-		fatal        error // not about one line: the next would fail too
+		written, bad, failed int64
+		fatal                error // not about one line: the next would fail too
 	}
 }
 
@@ -210,6 +210,8 @@ func (l *lineResults) done(line int64, s topic.Sent, err error) {
 	case importer.BlamesContent(err):
 		l.badLocked(line, err)
 		return
+	default:
+		l.mu.failed++
 	}
 	if l.mu.fatal == nil && err != nil {
 		l.mu.fatal = fmt.Errorf("line %d: %w", line, err)
@@ -244,7 +246,8 @@ func (m commands) produceLines(ctx context.Context, name string, p *topic.Produc
 		input = io.TeeReader(input, results.meter)
 	}
 	err := m.sendLines(ctx, p, input, r, results)
-	if ferr := p.Flush(context.WithoutCancel(ctx)); ferr != nil && !importer.BlamesContent(ferr) && err == nil {
+	_ = p.Flush(context.WithoutCancel(ctx)) // results has the errors of all lines
+	if ferr := results.failed(); ferr != nil {
 		err = ferr
 	}
 	results.meter.Finish()
@@ -254,6 +257,9 @@ func (m commands) produceLines(ctx context.Context, name string, p *topic.Produc
 		text := fmt.Sprintf("%d records", results.mu.written)
 		if results.mu.bad > 0 {
 			text += fmt.Sprintf(", %d bad lines", results.mu.bad)
+		}
+		if results.mu.failed > 0 {
+			text += fmt.Sprintf(", %d failed", results.mu.failed)
 		}
 		if perr := m.Line(text); err == nil {
 			err = perr
