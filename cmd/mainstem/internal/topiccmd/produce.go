@@ -44,7 +44,8 @@ func (m commands) newProduce() *cobra.Command {
 standard input. Records with equal keys go to the same partition.
 
 With --key-separator, each line is KEY, separator, VALUE. A line without the separator
-or over --max-line is reported by number and left out; then the exit status is 1.`,
+or over --max-line is reported by number and left out; then the exit status is 1. If it
+is interrupted, it says from which line to go on.`,
 		Example: `  mainstem topic produce orders --key 42 '{"total":17}'
   mainstem topic produce orders --key-separator : < orders.txt
   mainstem topic produce users --key 42 --tombstone
@@ -272,40 +273,58 @@ func (m commands) produceLines(ctx context.Context, name string, p *topic.Produc
 }
 
 // sendLines hands lines to the producer until the input or ctx ends, or nothing
-// can be written any more.
+// can be written any more: that is in results. A line that was handed over is sent,
+// however ctx ends.
 func (m commands) sendLines(ctx context.Context, p *topic.Producer, in io.Reader, r *recordMaker, results *lineResults) error {
 	lines := rows.NewLines(in, r.maxLine)
 	input := importer.ReadAhead(ctx, func() (line inputLine, err error) {
 		line.number, line.text, err = lines.Next()
 		return line, err
 	})
-	for {
+	sending := context.WithoutCancel(ctx)
+	next := int64(1)
+	for results.failed() == nil {
 		select {
 		case <-ctx.Done():
-			return cli.UnlessInterrupted(ctx, mainstem.Ended(ctx, "topic produce", time.Time{}, "the input"))
+			return &produceStopped{next: next, err: mainstem.Ended(ctx, "topic produce", time.Time{}, "the input")}
 		case in := <-input:
 			var bad *rows.LineError
 			switch {
 			case errors.Is(in.Err, io.EOF):
-				return results.failed()
+				return nil
 			case errors.As(in.Err, &bad):
 				results.bad(bad.Line, bad.Err)
+				next = bad.Line + 1
 				continue
 			case in.Err != nil:
 				return in.Err
 			}
+			next = in.Value.number + 1
 			rec, err := r.line(in.Value.text)
 			if err != nil {
 				results.bad(in.Value.number, err)
 				continue
 			}
-			p.Produce(ctx, rec, func(s topic.Sent, err error) { results.done(in.Value.number, s, err) })
-			if err := results.failed(); err != nil {
-				return err
-			}
+			p.Produce(sending, rec, func(s topic.Sent, err error) { results.done(in.Value.number, s, err) })
 		}
 	}
+	return nil
 }
+
+// produceStopped is a topic produce that was interrupted, or ran out of time, before its input ended.
+type produceStopped struct {
+	next int64 // the first line that was not handed to the producer
+	err  error
+}
+
+func (e *produceStopped) Error() string {
+	return fmt.Sprintf("%v; the lines before line %d are done: go on from that line", e.err, e.next)
+}
+
+// Resumable implements [cli.Resumable].
+func (e *produceStopped) Resumable() {}
+
+func (e *produceStopped) Unwrap() error { return e.err }
 
 // inputLine is one line of standard input.
 type inputLine struct {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -79,5 +80,31 @@ func TestProduceReportsAnOutageBehindABadLine(t *testing.T) {
 	}
 	if r.out != "0 records, 1 bad lines, 1 failed\n" {
 		t.Errorf("counted %q", r.out)
+	}
+}
+
+// TestInterruptedProduceSaysWhereToGoOn: what it took of its input is sent, and the line behind that named.
+func TestInterruptedProduceSaysWhereToGoOn(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	in, feed := io.Pipe()
+	defer feed.Close()
+	go func() {
+		for i := range 6 {
+			fmt.Fprintln(feed, i) // returns when it has been read
+		}
+		cancel(cli.ErrInterrupted)
+	}()
+	r := produceInto(ctx, t, in, nil)
+	var own cli.Resumable
+	if !errors.As(r.err, &own) || !errors.Is(r.err, mainstem.ErrCanceled) || !errors.Is(r.err, cli.ErrInterrupted) {
+		t.Fatalf("%v does not say where to go on", r.err)
+	}
+	var written, next int
+	if _, err := fmt.Sscanf(r.out, "%d records", &written); err != nil {
+		t.Fatalf("%v in %q", err, r.out)
+	}
+	text := r.err.Error()
+	if _, err := fmt.Sscanf(text[strings.Index(text, "before line"):], "before line %d", &next); err != nil || next != written+1 {
+		t.Errorf("%d records, and then: %s, %v", written, text, err)
 	}
 }
