@@ -240,7 +240,7 @@ func Outlive(ctx context.Context) (commit context.Context, cancel context.Cancel
 // BlamesContent reports whether err is about the content of a batch, so that other lines can
 // still be written.
 func BlamesContent(err error) bool {
-	return errors.Is(err, mainstem.ErrInvalid) || errors.Is(err, mainstem.ErrConflict)
+	return errors.Is(err, mainstem.ErrInvalid) || errors.Is(err, mainstem.ErrConflict) || errors.Is(err, mainstem.ErrExists)
 }
 
 // stopped is the error of an import that was interrupted or ran out of time.
