@@ -56,9 +56,11 @@ func TestClockOfAServer(t *testing.T) {
 			t.Errorf("%s does not show the jump: %q", command, out)
 		}
 	}
-	lines := strings.Split(strings.TrimSpace(must(t, "stats", "--json", "--log", srv.URL)), "\n")
-	if n := len(lines); n < 2 || !strings.Contains(lines[n-2], `"held_seconds":3600000,`) || !strings.Contains(lines[n-1], `"total":true`) {
-		t.Errorf("stats does not show the jump before the total: %q", lines)
+	for command, last := range map[string]string{"stats": `"total":true`, "check": `"ok":true`} {
+		lines := strings.Split(strings.TrimSpace(must(t, command, "--json", "--log", srv.URL)), "\n")
+		if n := len(lines); n < 2 || !strings.Contains(lines[n-2], `"held_seconds":3600000,`) || !strings.Contains(lines[n-1], last) {
+			t.Errorf("%s does not show the jump before the last line: %q", command, lines)
+		}
 	}
 	out := must(t, "clock", "accept", "--json", "--log", srv.URL)
 	for _, want := range []string{`"held_seconds":3600000,`, `"jumps":1,`, `"now":"2030-`} {

@@ -140,7 +140,7 @@ instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
     max_age_seconds, max_bytes, no_feed; the last line: total, spaces, keys, records,
     bytes, head; before it, if the clock is wrong, what clock has
   check          problems: where, problem; the last line: ok, problems, spaces, keys,
-    records, bytes, seconds
+    records, bytes, seconds; before it, if the clock is wrong, what clock has
   backup         to, bytes, seconds
   restore        to, spaces, records, head, seconds
   copy           what differs: space, key, version, difference; the last line: complete,

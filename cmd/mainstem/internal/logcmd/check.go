@@ -2,6 +2,7 @@ package logcmd
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,16 +28,15 @@ mainstem clock. A directory that cannot be written is only read.`,
 				if !ok {
 					return mainstem.Errorf(mainstem.KindUnsupported, "check", "this log cannot check itself")
 				}
-				if err := m.runCheck(ctx, c); err != nil {
-					return err
-				}
-				return m.noteClock(ctx, log)
+				return m.runCheck(ctx, log, c)
 			})
 		},
 	}
 }
 
-func (m commands) runCheck(ctx context.Context, c mainstem.Checker) error {
+// runCheck checks log, which is c, and notes what is wrong with its clock: with --json before the
+// verdict, which is the last line.
+func (m commands) runCheck(ctx context.Context, log mainstem.Log, c mainstem.Checker) error {
 	begin := time.Now()
 	meter := m.StartMeter("checking", 0)
 	problems := 0
@@ -56,13 +56,16 @@ func (m commands) runCheck(ctx context.Context, c mainstem.Checker) error {
 	if err != nil {
 		return err
 	}
-	if err := m.printCheck(stats, problems, time.Since(begin)); err != nil {
-		return err
+	took := time.Since(begin)
+	if m.Flags.JSON {
+		err = errors.Join(m.noteClock(ctx, log), m.printCheck(stats, problems, took))
+	} else if err = m.printCheck(stats, problems, took); err == nil {
+		err = m.noteClock(ctx, log)
 	}
-	if problems > 0 {
-		return cli.ErrFailed
+	if err == nil && problems > 0 {
+		err = cli.ErrFailed
 	}
-	return nil
+	return err
 }
 
 func (m commands) printProblem(p mainstem.Problem) error {
