@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	writtenField = regexp.MustCompile(`(?:\.\s*(?:Add|Time|Bytes|Text|Raw)|Opt)\((?:f, )?"([a-z_]+)"`)
+	writtenField = regexp.MustCompile(`(?:\.\s*(?:Add|Time|Bytes|(?:Opt)?Texts?|Raw)|Opt)\((?:f, )?"([a-z_]+)"`)
 	taggedField  = regexp.MustCompile("`json:\"([a-z_0-9]+)")
 )
 

@@ -27,6 +27,10 @@ Bytes (key, value, data) are an object or array of JSON as it is, or else a stri
 if they are not UTF-8, the field is called key_base64, value_base64 or data_base64
 instead. A null value is null. Times are RFC 3339 in UTC, sizes are in bytes.
 
+Metadata that is not UTF-8 is in base64, too: in correlation_id_base64,
+causation_id_base64, user_id_base64 and tenant_id_base64, and the entries of metadata in
+metadata_base64, which stands beside metadata.
+
   kv get, list, watch, history
     bucket, key, revision, position, op, time, expires, metadata, value
     op is create, update, delete, purge or expire; a watch also has the marker

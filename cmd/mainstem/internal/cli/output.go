@@ -70,6 +70,34 @@ func (f *Fields) Text(name, s string) *Fields {
 	return f.Add(name, s)
 }
 
+// OptText appends a field as [Fields.Text] does, unless s is empty.
+func (f *Fields) OptText(name, s string) *Fields {
+	if s == "" {
+		return f
+	}
+	return f.Text(name, s)
+}
+
+// Texts appends texts by name, unless there are none. Those that are not UTF-8 are in base64, in
+// an object of their own under name_base64.
+func (f *Fields) Texts(name string, texts map[string]string) *Fields {
+	plain, other := map[string]string{}, map[string][]byte{}
+	for k, v := range texts {
+		if utf8.ValidString(v) {
+			plain[k] = v
+		} else {
+			other[k] = []byte(v)
+		}
+	}
+	if len(plain) > 0 {
+		f.Add(name, plain)
+	}
+	if len(other) > 0 {
+		f.Add(name+"_base64", other)
+	}
+	return f
+}
+
 // Raw appends a field whose value is JSON already.
 func (f *Fields) Raw(name string, value []byte) *Fields {
 	if f.buf.Len() > 0 {

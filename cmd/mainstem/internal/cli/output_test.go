@@ -30,6 +30,25 @@ func TestBytesInJSON(t *testing.T) {
 	}
 }
 
+func TestTextsInJSON(t *testing.T) {
+	for _, c := range []struct {
+		in   map[string]string
+		want string
+	}{
+		{nil, ``},
+		{map[string]string{"b": "2", "a": ""}, `"m":{"a":"","b":"2"}`},
+		{map[string]string{"a": "1", "b": "\xff\x00"}, `"m":{"a":"1"},"m_base64":{"b":"/wA="}`},
+		{map[string]string{"b": "\xff"}, `"m_base64":{"b":"/w=="}`},
+	} {
+		if got := new(Fields).Texts("m", c.in).buf.String(); got != c.want {
+			t.Errorf("%q: got %s, want %s", c.in, got, c.want)
+		}
+	}
+	if got := new(Fields).OptText("none", "").OptText("t", "x").OptText("b", "\xff").buf.String(); got != `"t":"x","b_base64":"/w=="` {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestObjectsAreAlwaysJSON: whatever a log holds, a line of --json parses.
 func TestObjectsAreAlwaysJSON(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -109,15 +109,10 @@ func eventFields(store string, e *event.Recorded) *cli.Fields {
 		f.Add("id", e.ID.String())
 	}
 	cli.Opt(f, "content_type", e.ContentType)
-	cli.Opt(f, "correlation_id", e.Metadata.CorrelationID)
-	cli.Opt(f, "causation_id", e.Metadata.CausationID)
-	cli.Opt(f, "user_id", e.Metadata.UserID)
-	cli.Opt(f, "tenant_id", e.Metadata.TenantID)
+	f.OptText("correlation_id", e.Metadata.CorrelationID).OptText("causation_id", e.Metadata.CausationID).
+		OptText("user_id", e.Metadata.UserID).OptText("tenant_id", e.Metadata.TenantID)
 	if len(e.Tags) > 0 {
 		f.Add("tags", e.Tags)
 	}
-	if len(e.Metadata.Custom) > 0 {
-		f.Add("metadata", e.Metadata.Custom)
-	}
-	return f
+	return f.Texts("metadata", e.Metadata.Custom)
 }

@@ -35,7 +35,8 @@ func (m commands) newExport(store *string) *cobra.Command {
 		Long: `Write the events of a store, in the order in which they were committed, as JSON: one
 object a line, to a new file or to standard output. The fields are those of mainstem
 event feed --json. Data comes back byte for byte: it is a JSON document as it is if it
-has no space between its parts, else a text, else base64.
+has no space between its parts, else a text, else base64. So does metadata: what is not
+UTF-8 is base64, in fields whose names end in _base64.
 
 mainstem event import --exported reads it back: streams, types, IDs, tags, metadata and
 data. Versions, positions and times are made anew there.
@@ -250,6 +251,28 @@ type exported struct {
 	Metadata      map[string]string `json:"metadata"`
 	Data          json.RawMessage   `json:"data"`
 	Base64        []byte            `json:"data_base64"`
+
+	// What stands in for the fields above if it is not UTF-8.
+	CorrelationBase64 []byte            `json:"correlation_id_base64"`
+	CausationBase64   []byte            `json:"causation_id_base64"`
+	UserBase64        []byte            `json:"user_id_base64"`
+	TenantBase64      []byte            `json:"tenant_id_base64"`
+	MetadataBase64    map[string][]byte `json:"metadata_base64"`
+}
+
+// metadata returns that of the line.
+func (x *exported) metadata() event.Metadata {
+	m := event.Metadata{
+		CorrelationID: x.CorrelationID + string(x.CorrelationBase64), CausationID: x.CausationID + string(x.CausationBase64),
+		UserID: x.UserID + string(x.UserBase64), TenantID: x.TenantID + string(x.TenantBase64), Custom: x.Metadata,
+	}
+	if len(x.MetadataBase64) > 0 && m.Custom == nil {
+		m.Custom = map[string]string{}
+	}
+	for name, v := range x.MetadataBase64 {
+		m.Custom[name] = string(v)
+	}
+	return m
 }
 
 // exportFields is eventFields with data from which the same bytes can be made again.
@@ -273,10 +296,7 @@ func isExactDocument(data []byte) bool {
 // event returns the event of the line. One without an ID gets one of its place, so that importing
 // it again is safe too.
 func (x *exported) event() (event.Event, error) {
-	e := event.Event{
-		Type: x.Type, ContentType: x.ContentType, Tags: x.Tags,
-		Metadata: event.Metadata{CorrelationID: x.CorrelationID, CausationID: x.CausationID, UserID: x.UserID, TenantID: x.TenantID, Custom: x.Metadata},
-	}
+	e := event.Event{Type: x.Type, ContentType: x.ContentType, Tags: x.Tags, Metadata: x.metadata()}
 	var err error
 	if x.ID == "" {
 		e.ID = eventID(fmt.Sprintf("%s/%s/%d", x.Store, x.Stream, x.Version))

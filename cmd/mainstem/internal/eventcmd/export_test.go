@@ -12,17 +12,18 @@ import (
 	"github.com/mainstemdev/mainstem/event"
 )
 
-// FuzzExport: an event is the same when it was written and read back, whatever its data is.
+// FuzzExport: an event is the same when it was written and read back, whatever its data and metadata are.
 func FuzzExport(f *testing.F) {
 	for _, data := range []string{"", "null", "{}", `{"a":1}`, `{ "a":1}`, `{"a":"\u2028<&>"}`, "[1,2]", "[1,\n2]", `"text"`, "17", "\x00\xff", "{", `{"a":1}x`} {
 		f.Add([]byte(data), "ada", true)
 	}
 	f.Add([]byte(nil), "", false)
+	f.Add([]byte("{}"), "ada\xff\xc3", true)
 	f.Fuzz(func(t *testing.T, data []byte, user string, custom bool) {
 		want := event.Recorded{Stream: "order-1", Version: 1, Position: 7, Event: event.Event{ID: event.NewID(), Type: "A", Data: data}}
-		want.Metadata.UserID = strings.ToValidUTF8(user, "")
+		want.Metadata.CorrelationID, want.Metadata.CausationID, want.Metadata.UserID, want.Metadata.TenantID = user, "c"+user, "u"+user, user+"t"
 		if custom {
-			want.Tags, want.Metadata.Custom = []string{"a:1"}, map[string]string{"k": want.Metadata.UserID}
+			want.Tags, want.Metadata.Custom = []string{"a:1"}, map[string]string{"k": user, "source": "web"}
 		}
 		line := exportFields("events", &want).Object()
 		if bytes.ContainsAny(line, "\r\n") {

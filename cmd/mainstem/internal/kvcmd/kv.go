@@ -95,10 +95,8 @@ func (f *conditionFlags) condition(cmd *cobra.Command) (c kv.Condition, asked bo
 
 func entryFields(bucket string, e *entry, withValue bool) *cli.Fields {
 	f := new(cli.Fields).Add("bucket", bucket).Text("key", e.Key).Add("revision", e.Revision).
-		Add("position", e.Position).Add("op", e.Op.String()).Time("time", e.Modified).Time("expires", e.Expires)
-	if len(e.Metadata) > 0 {
-		f.Add("metadata", e.Metadata)
-	}
+		Add("position", e.Position).Add("op", e.Op.String()).Time("time", e.Modified).Time("expires", e.Expires).
+		Texts("metadata", e.Metadata)
 	if withValue && e.Live() {
 		f.Bytes("value", e.Value)
 	}
