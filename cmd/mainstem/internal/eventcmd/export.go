@@ -108,7 +108,7 @@ func (m commands) exportFile(ctx context.Context, s *event.Store, o *exportFlags
 const maxTail = 2 * cli.MaxInput
 
 // resumeExport cuts a line off the end of f that is not whole, and returns the position of the last one, 0 if there
-// is none. Writes go on behind it.
+// is none. Writes go on behind it. A file that is no export of store is left as it is.
 func resumeExport(f *os.File, store string) (mainstem.Position, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -129,6 +129,9 @@ func resumeExport(f *os.File, store string) (mainstem.Position, error) {
 			continue
 		}
 		p, err := positionOf(b[begin:end], store)
+		if err == nil && end == 0 && !mayBegin(b, store) {
+			err = fmt.Errorf("its only line is not one of an export of the store %s: %.60q", store, b)
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -138,6 +141,12 @@ func resumeExport(f *os.File, store string) (mainstem.Position, error) {
 		_, err = f.Seek(from+int64(end), io.SeekStart)
 		return p, err
 	}
+}
+
+// mayBegin reports whether torn, a line without its end, may be one of an export of store.
+func mayBegin(torn []byte, store string) bool {
+	begin := append(bytes.TrimSuffix(new(cli.Fields).Add("store", store).Object(), []byte{'}'}), ',')
+	return bytes.HasPrefix(torn, begin[:min(len(begin), len(torn))])
 }
 
 // positionOf returns the position in a line of an export of store, 0 of an empty line.

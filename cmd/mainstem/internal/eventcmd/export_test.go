@@ -3,6 +3,7 @@ package eventcmd
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -43,11 +44,7 @@ func FuzzExport(f *testing.F) {
 // TestResumeExport finds the last whole line, however long, and cuts off what follows it.
 func TestResumeExport(t *testing.T) {
 	line := func(position int, data string) string {
-		b, err := json.Marshal(map[string]any{"store": "s", "position": position, "data": data})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b) + "\n"
+		return fmt.Sprintf("{\"store\":\"s\",\"position\":%d,\"data\":%q}\n", position, data)
 	}
 	long := line(8, strings.Repeat("x", 300_000))
 	for name, c := range map[string]struct {
@@ -61,6 +58,9 @@ func TestResumeExport(t *testing.T) {
 		"a long line":         {content: line(7, "a") + long, want: 8, kept: len(line(7, "a") + long)},
 		"a torn line":         {content: line(7, "a") + long[:200_000], want: 7, kept: len(line(7, "a"))},
 		"only a torn line":    {content: long[:200_000]},
+		"only its first byte": {content: "{"},
+		"one foreign line":    {content: "notes of mine", err: "not one of an export of the store s"},
+		"one foreign object":  {content: `{"a":1}`, err: "not one of an export of the store s"},
 		"not an export":       {content: "hello\n", err: "not one of an export"},
 		"of another store":    {content: strings.Replace(line(7, "a"), `"s"`, `"other"`, 1), err: "of the store other, not of s"},
 		"lines, then no JSON": {content: line(7, "a") + "x\n", err: "not one of an export"},
@@ -77,8 +77,9 @@ func TestResumeExport(t *testing.T) {
 			defer f.Close()
 			got, err := resumeExport(f, "s")
 			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Errorf("error %v, want %s", err, c.err)
+				after, rerr := os.ReadFile(path)
+				if err == nil || !strings.Contains(err.Error(), c.err) || rerr != nil || string(after) != c.content {
+					t.Errorf("error %v, want %s; left %.60q, %v", err, c.err, after, rerr)
 				}
 				return
 			}
