@@ -99,6 +99,7 @@ type eventRows struct {
 	stream, typ *rows.Template
 	id, data    *rows.Template // nil: none, and the whole line
 	known       *knownEvents
+	doubt       *doubtful // the last batch whose outcome was unknown; nil: none
 
 	exported bool // lines of an export, without templates
 }

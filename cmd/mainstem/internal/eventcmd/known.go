@@ -67,23 +67,47 @@ func (k *knownEvents) forget(items []eventRow) {
 // else wrote to one of its streams, or the index of the store changed.
 const conflictRetries = 20
 
+// doubtful is a batch whose outcome is unknown.
+type doubtful struct {
+	batch   *mainstem.Batch
+	written int // events, if it is written
+}
+
 // commitNew appends the events of items that their streams do not hold yet. It
 // expects each stream to be as it was read, so that what two imports append at
-// the same time is there once.
+// the same time is there once. A batch whose outcome was unknown is committed again
+// as it was, by its ID: its events are not taken for those of somebody else.
 func (t *eventRows) commitNew(ctx context.Context, id string, items []eventRow) (written int, err error) {
 	t.known.trim()
+	if d := t.doubt; d != nil && d.batch.ID == id {
+		_, err := t.log.Commit(ctx, d.batch)
+		if err == nil {
+			t.doubt = nil
+			return d.written, nil
+		}
+		if err = t.store.Explain(ctx, err); !isOutdated(err) {
+			return 0, err
+		}
+		t.doubt = nil // it was not written, and never will be
+	}
 	for range conflictRetries {
 		written, err = t.tryNew(ctx, id, items)
 		if err == nil {
 			return written, nil
 		}
 		t.known.forget(items)
-		var conflict *event.ConflictError
-		if !errors.As(err, &conflict) && !isStale(err) {
+		if !isOutdated(err) {
 			return 0, err
 		}
 	}
 	return 0, err
+}
+
+// isOutdated reports whether a batch was made for streams or an index that have
+// changed since.
+func isOutdated(err error) bool {
+	var conflict *event.ConflictError
+	return errors.As(err, &conflict) || isStale(err)
 }
 
 func (t *eventRows) tryNew(ctx context.Context, id string, items []eventRow) (int, error) {
@@ -109,6 +133,9 @@ func (t *eventRows) tryNew(ctx context.Context, id string, items []eventRow) (in
 	}
 	b.ID = id
 	r, err := t.log.Commit(ctx, b)
+	if errors.Is(err, mainstem.ErrUnknownOutcome) {
+		t.doubt = &doubtful{b, written}
+	}
 	if err != nil {
 		return 0, t.store.Explain(ctx, err)
 	}
