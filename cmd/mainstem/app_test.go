@@ -92,8 +92,8 @@ func TestLogOfACommandThatNamesNone(t *testing.T) {
 	}
 }
 
-// TestServerThatCannotBeTold: a write goes to no directory while there may be a server.
-func TestServerThatCannotBeTold(t *testing.T) {
+// TestServerThatMayBeThere: a write goes to no directory while there may be a server.
+func TestServerThatMayBeThere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
