@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,6 +29,9 @@ import (
 
 const (
 	headerObject = "Mainstem-Object"
+	// metaKey is in the metadata of an object: the key, with its table, that it is the value of.
+	// Objects of other clients do not have it.
+	metaKey = "mainstem.key"
 	// payloadReserve is what headers may take of a message with a large value.
 	payloadReserve = 4 << 10
 )
@@ -71,7 +75,8 @@ func (b *Bucket[T]) offload(ctx context.Context, f *facts, op, key string, w *wr
 	o, err := b.stream.objects(ctx, &b.o)
 	if err == nil {
 		name := rand.Text()
-		if _, err = o.Put(ctx, jetstream.ObjectMeta{Name: name, Description: w.full}, bytes.NewReader(w.data)); err == nil {
+		meta := jetstream.ObjectMeta{Name: name, Description: w.full, Metadata: map[string]string{metaKey: w.full}}
+		if _, err = o.Put(ctx, meta, bytes.NewReader(w.data)); err == nil {
 			size := len(w.data)
 			w.header = with(w.header, headerObject, name)
 			w.data, err = codec.JSON.Append(nil, reference{name, size})
@@ -160,9 +165,25 @@ func (b *Bucket[T]) removeObject(ctx context.Context, w *written, old string, er
 	}
 }
 
+// keyOf returns the key, with its table, whose value an object is, or was. It is false for an
+// object of another client. Versions before the mark had only a description, with the key,
+// and a name of their own making.
+func keyOf(o *jetstream.ObjectInfo) (full string, ok bool) {
+	if full, ok = o.Metadata[metaKey]; ok {
+		return full, true
+	}
+	return o.Description, isRandomText(o.Name)
+}
+
+// isRandomText reports whether s looks like the result of rand.Text.
+func isRandomText(s string) bool {
+	return len(s) == 26 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
 // SweepObjects removes the objects of the bucket that no key refers to any more and
-// that are older than age, and returns how many. Age must be longer than any
-// write takes; an hour is safe.
+// that are older than age, and returns how many. Objects that other clients keep in the
+// object store of the same name stay. Age must be longer than any write takes; an
+// hour is safe.
 func (b *Bucket[T]) SweepObjects(ctx context.Context, age time.Duration) (int, error) {
 	o, err := b.stream.objects(ctx, nil)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -180,22 +201,23 @@ func (b *Bucket[T]) SweepObjects(ctx context.Context, age time.Duration) (int, e
 	}
 	n := 0
 	for _, info := range list {
-		if time.Since(info.ModTime) < age {
+		full, ok := keyOf(info)
+		if !ok || time.Since(info.ModTime) < age {
 			continue
 		}
-		token, err := b.store.layout.token(info.Description)
+		token, err := b.store.layout.token(full)
 		if err != nil {
-			continue // not an object of this package
+			continue // not an object of this layout
 		}
 		m, err := b.stream.fetchLeader(ctx, token)
 		if err != nil && !errors.Is(err, errNoMessage) && !errors.Is(err, errNoBucket) {
-			return n, b.stream.fail("sweep", info.Description, err)
+			return n, b.stream.fail("sweep", full, err)
 		}
 		if m.header.Get(headerObject) == info.Name {
 			continue
 		}
 		if err := o.Delete(ctx, info.Name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
-			return n, b.stream.fail("sweep", info.Description, err)
+			return n, b.stream.fail("sweep", full, err)
 		}
 		n++
 	}

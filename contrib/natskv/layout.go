@@ -190,6 +190,9 @@ var b32 = base32.StdEncoding
 // token returns the key as it stands in a subject. full is the key with the prefix
 // of its table.
 func (l Layout) token(full string) (string, error) {
+	if full == "" {
+		return "", errEmptyKey
+	}
 	if l.encoded {
 		if n := b32.EncodedLen(len(full)); n > MaxToken {
 			return "", fmt.Errorf("the key has %d bytes in base32: the limit is %d", n, MaxToken)
@@ -212,9 +215,6 @@ func (l Layout) token(full string) (string, error) {
 // that a reader of this layout could not ask for.
 func (l Layout) full(token string) (string, bool) {
 	if !l.encoded {
-		if token == "" {
-			return "", false
-		}
 		_, err := l.token(token)
 		return token, err == nil
 	}

@@ -442,3 +442,32 @@ func TestDomain(t *testing.T) {
 		t.Errorf("many %+v", many)
 	}
 }
+
+// A sweep takes the objects of this package that no key refers to, also those of versions
+// that did not mark them, and no object that another client keeps in the same store.
+func TestSweepLeavesForeignObjects(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	ctx := t.Context()
+	o := must[jetstream.ObjectStore](t)(js(t, srv.URL()).CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: "assets"}))
+	const unmarked = "ABCDEFGHIJKLMNOPQRSTUVW234" // by a version before the mark
+	for name, description := range map[string]string{"q3.pdf": "report", "logo.png": "", unmarked: "gone"} {
+		must[*jetstream.ObjectInfo](t)(o.Put(ctx, jetstream.ObjectMeta{Name: name, Description: description}, strings.NewReader("theirs")))
+	}
+	b := table[[]byte](t, open(t, srv.URL(), nil), "assets", &natskv.TableOptions{Large: natskv.LargeObjects})
+	must[kv.Revision](t)(b.Put(ctx, "k", bytes.Repeat([]byte("x"), 2<<20)))
+	if n := must[int](t)(b.SweepObjects(ctx, 0)); n != 1 {
+		t.Errorf("%d objects swept; want the one that was left over", n)
+	}
+	must[uint64](t)(must[jetstream.KeyValue](t)(js(t, srv.URL()).KeyValue(ctx, "assets")).Put(ctx, "k", []byte("small")))
+	if n := must[int](t)(b.SweepObjects(ctx, 0)); n != 1 {
+		t.Errorf("%d objects swept; want the one that was replaced", n)
+	}
+	var left []string
+	for _, info := range must[[]*jetstream.ObjectInfo](t)(o.List(ctx)) {
+		left = append(left, info.Name)
+	}
+	slices.Sort(left)
+	if want := []string{"logo.png", "q3.pdf"}; !slices.Equal(left, want) {
+		t.Errorf("left are %q; want %q", left, want)
+	}
+}
