@@ -120,8 +120,8 @@ type place struct {
 	prefix string // before each of the table's keys, or ""
 }
 
-// place finds the bucket of a table and the prefix of its keys. With bare, the keys
-// carry no prefix.
+// place finds the bucket of a table and the prefix of its keys. With bare, keys in the
+// bucket of one table carry no prefix.
 func (l Layout) place(database, table string, bare bool) (place, error) {
 	var p place
 	switch {
@@ -138,7 +138,7 @@ func (l Layout) place(database, table string, bare bool) (place, error) {
 	default:
 		p = place{bucket: database, prefix: table + "_"}
 	}
-	if bare {
+	if bare && l.perTable {
 		p.prefix = ""
 	}
 	if err := validateBucket(p.bucket); err != nil {

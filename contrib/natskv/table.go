@@ -55,8 +55,9 @@ type TableOptions struct {
 	TTL time.Duration
 	// Large says what becomes of values above the server's max_payload. Default LargeRefuse.
 	Large Large
-	// Bare leaves the table out of the keys, although the bucket is named for it: so
-	// go-orb does where a table comes from its configuration instead of the call.
+	// Bare leaves the table out of the keys where the bucket is named for it: so go-orb does
+	// where a table comes from its configuration instead of the call. In a bucket with many
+	// tables it has no effect.
 	Bare bool
 
 	History     int           // revisions kept of a key; default 1, at most MaxHistory

@@ -46,9 +46,10 @@
 //
 // # Limits
 //
-// Those of natskv. A table that comes from the configuration names the bucket but is not
-// in the keys, one that is given to the call is in both: the plug-in has it so,
-// and the two do not see each other's keys.
+// Those of natskv. In layouts with a bucket for each table, a table that comes from the
+// configuration names the bucket but is not in the keys, one that is given to the call is in
+// both: the plug-in has it so, and the two do not see each other's keys. In natskv.Shared
+// they are the same.
 //
 // # Testing
 //

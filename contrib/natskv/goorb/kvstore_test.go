@@ -241,6 +241,28 @@ func TestConfiguredTable(t *testing.T) {
 	}
 }
 
+// In a bucket with many tables, a table from the configuration is the same as in a call, and
+// the one that go-micro has.
+func TestConfiguredTablesShareABucket(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	ctx := t.Context()
+	for _, table := range []string{"a", "b"} {
+		noError(t, open(t, srv.URL(), natskv.Shared(false), goorb.Config{Table: table}).Set(ctx, "42", "", "", []byte("of "+table)))
+	}
+	micro := openStore(t, srv.URL(), natskv.GoMicro(false))
+	for _, table := range []string{"a", "b"} {
+		r, err := open(t, srv.URL(), natskv.Shared(false), goorb.Config{Table: table}).Get(ctx, "42", "", "")
+		noError(t, err)
+		b, err := natskv.OpenTable[string](micro, "", table, nil)
+		noError(t, err)
+		e, err := b.Get(ctx, "42")
+		noError(t, err)
+		if want := "of " + table; e.Value != want || !slices.Equal(texts(r), []string{"42=" + want}) {
+			t.Errorf("table %s: go-micro reads %q, go-orb %q", table, e.Value, texts(r))
+		}
+	}
+}
+
 func TestDropIsExact(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
 	ctx := t.Context()

@@ -46,7 +46,7 @@ func newStore(ctx context.Context, s *natskv.Store, c *Config) store {
 const description = "KeyValue storage administered by go-orb"
 
 // table returns the table of a call. One that comes from the configuration names
-// the bucket only, not the keys: so the plug-in does it.
+// the bucket only, not the keys, if it has a bucket of its own: so the plug-in does it.
 func (s *store) table(database, table string) (*natskv.Bucket[[]byte], error) {
 	bare := table == ""
 	if database == "" {
