@@ -102,7 +102,8 @@ func (g *getter) full(subject string) (string, bool) {
 }
 
 // together asks for the newest messages of up to MaxTogether subjects in one
-// request, and again for those that the server left out because of their size.
+// request, and again for those that the server left out: because of their size, or because
+// it could not read one.
 func (g *getter) together(ctx context.Context, subjects []string) error {
 	for len(subjects) > 0 {
 		var left []string
@@ -113,6 +114,9 @@ func (g *getter) together(ctx context.Context, subjects []string) error {
 		})
 		if err != nil {
 			return err
+		}
+		if len(left) == len(subjects) { // the leader says of each why
+			return g.stream.retry(ctx, func() error { return g.single(ctx, left) })
 		}
 		subjects = left
 	}
@@ -157,19 +161,23 @@ func (g *getter) ask(ctx context.Context, subjects []string) (left []string, err
 	}
 }
 
+// statusNoResults describes the status 404 of an answer to subjects that have no messages. With
+// any other description, a message that is there could not be sent.
+const statusNoResults = "No Results"
+
 // end handles the message that ends the answer to many subjects.
 func (g *getter) end(m *nats.Msg, status string, subjects []string, answered int) (left []string, err error) {
-	switch status {
-	case "204":
-	case "404":
+	description := m.Header.Get("Description")
+	switch {
+	case status == "204" && (answered == 0 || m.Header.Get(headerPending) == "0"):
 		return nil, nil
-	case "503":
+	case status == "404" && description == statusNoResults:
+		return nil, nil
+	case status == "204", status == "404":
+	case status == "503":
 		return nil, errNoResponders
 	default:
-		return nil, fmt.Errorf("jetstream: %s %s", status, m.Header.Get("Description"))
-	}
-	if m.Header.Get(headerPending) == "0" || answered == 0 {
-		return nil, nil
+		return nil, fmt.Errorf("jetstream: %s %s", status, description)
 	}
 	for _, s := range subjects {
 		if g.found[g.places[s][0]] == nil {
