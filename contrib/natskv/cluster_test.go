@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/mainstemdev/mainstem/contrib/natskv"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
@@ -82,5 +84,31 @@ func TestCluster(t *testing.T) {
 	all := must[[]kv.Entry[string]](t)(reader.GetMany(ctx, keysOf(t, reader, nil)...))
 	if len(all) != 121 && len(all) != 122 {
 		t.Errorf("%d entries", len(all))
+	}
+}
+
+// A mirror that lacks keys answers direct gets of the bucket. Reads do not go to it.
+func TestMirrorOfABucket(t *testing.T) {
+	c := testnats.NewCluster(t, 3, nil)
+	ctx := t.Context()
+	put(t, table[string](t, open(t, c.URL(), nil), "b", nil), "k", "v")
+	put(t, table[string](t, open(t, c.URL(), nil), "b", nil), "mirrored", "v")
+	must[jetstream.Stream](t)(js(t, c.URL()).CreateStream(ctx, jetstream.StreamConfig{
+		Name: "KV_mirror", MaxMsgsPerSubject: 1, AllowDirect: true, MirrorDirect: true,
+		Mirror: &jetstream.StreamSource{Name: "KV_b", FilterSubject: "$KV.b.mirrored"},
+	}))
+	nc := connect(t, c.URL())
+	testkit.Eventually(t, "the mirror answers direct gets", func() bool {
+		m, err := nc.Request("$JS.API.DIRECT.GET.KV_b.$KV.b.k", nil, testnats.Patience)
+		return err == nil && m.Header.Get("Status") == "404"
+	})
+	b := table[string](t, open(t, c.URL(), nil), "b", nil)
+	for range 50 {
+		if e, err := b.Get(ctx, "k"); err != nil || e.Value != "v" {
+			t.Fatalf("read %q, %v", e.Value, err)
+		}
+		if many := must[[]kv.Entry[string]](t)(b.GetMany(ctx, "k")); many[0].Value != "v" {
+			t.Fatalf("read %q together", many[0].Value)
+		}
 	}
 }

@@ -67,8 +67,8 @@ func (g *getter) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !f.direct || f.replicas > 1 && !g.stream.store.anyReplica {
-		return g.stream.retry(ctx, func() error { return g.single(ctx, g.subjects) })
+	if g.stream.onlyLeader(f) {
+		return g.leader(ctx, g.subjects)
 	}
 	for rest := g.subjects; len(rest) > 0; {
 		n, size := 0, 0
@@ -81,10 +81,15 @@ func (g *getter) run(ctx context.Context) error {
 		}
 		rest = rest[n:]
 	}
-	if f.replicas > 1 {
-		return g.stale(ctx)
+	if g.stream.onlyLeader(f) { // a mirror has answered
+		for _, s := range g.subjects {
+			for _, i := range g.places[s] {
+				g.found[i] = nil
+			}
+		}
+		return g.leader(ctx, g.subjects)
 	}
-	return nil
+	return g.stale(ctx)
 }
 
 // take keeps a message that was found, and tells the index.
@@ -116,7 +121,7 @@ func (g *getter) together(ctx context.Context, subjects []string) error {
 			return err
 		}
 		if len(left) == len(subjects) { // the leader says of each why
-			return g.stream.retry(ctx, func() error { return g.single(ctx, left) })
+			return g.leader(ctx, left)
 		}
 		subjects = left
 	}
@@ -152,6 +157,7 @@ func (g *getter) ask(ctx context.Context, subjects []string) (left []string, err
 			calls.give(in, true)
 			return g.end(m, status, subjects, answered)
 		}
+		g.stream.answeredBy(m)
 		one, err := parseDirect(m)
 		if err != nil {
 			calls.give(in, false)
@@ -187,8 +193,11 @@ func (g *getter) end(m *nats.Msg, status string, subjects []string, answered int
 	return left, nil
 }
 
-// stale asks the leader for what a replica answered with less than is known.
+// stale asks the leader for what a replica or a mirror answered with less than is known.
 func (g *getter) stale(ctx context.Context) error {
+	if !g.stream.index.running() {
+		return nil
+	}
 	var behind []string
 	for _, s := range g.subjects {
 		full, ok := g.full(s)
@@ -200,7 +209,12 @@ func (g *getter) stale(ctx context.Context) error {
 			behind = append(behind, s)
 		}
 	}
-	return g.stream.retry(ctx, func() error { return g.single(ctx, behind) })
+	return g.leader(ctx, behind)
+}
+
+// leader asks the leader for each subject, and again while the bucket has none.
+func (g *getter) leader(ctx context.Context, subjects []string) error {
+	return g.stream.retry(ctx, func() error { return g.single(ctx, subjects) })
 }
 
 // single asks the leader for each subject by itself, many at once.

@@ -44,41 +44,100 @@ func TestAnswersToManyEnd(t *testing.T) {
 	}
 }
 
-// Keys are there although a server answers a request for many with an error half way.
-func TestGetManyAfterAnErrorOfTheServer(t *testing.T) {
-	srv := testnats.NewServer(t, nil)
-	ctx := t.Context()
-	b := openTable(t, srv.URL(), nil)
-	keys := []string{"a", "b", "c"}
-	for _, key := range keys {
-		must[kv.Revision](t)(b.Put(ctx, key, "v"))
-	}
-	// A server's place is taken by one that always answers with an error: only the leader,
-	// asked for each key, tells what there is.
+// openBehind returns the table b, for which direct answers direct gets in the place of the
+// server.
+func openBehind(t *testing.T, url string, o *Options, direct func(m *nats.Msg)) *Bucket[string] {
+	t.Helper()
 	const stub = "STUB."
-	nc := connectTo(t, srv.URL())
+	nc := connectTo(t, url)
 	must[*nats.Subscription](t)(nc.Subscribe(stub+">", func(m *nats.Msg) {
-		api := strings.TrimPrefix(m.Subject, stub)
-		if strings.HasPrefix(api, "DIRECT.GET.") {
-			m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}, "Description": {"Message Not Found"}}})
+		subject := strings.TrimPrefix(m.Subject, stub)
+		if strings.HasPrefix(subject, "DIRECT.GET.") {
+			direct(m)
 			return
 		}
-		if answer, err := nc.Request(defaultAPI+api, m.Data, DefaultTimeout); err == nil {
+		if !strings.HasPrefix(subject, "$KV.") {
+			subject = defaultAPI + subject
+		}
+		if answer, err := nc.Request(subject, m.Data, DefaultTimeout); err == nil {
 			m.Respond(answer.Data)
 		}
 	}))
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	s := must[*Store](t)(OpenStore(ctx, connectTo(t, srv.URL()), &Options{APIPrefix: stub}))
-	t.Cleanup(func() { s.Close() })
-	other := must[*Bucket[string]](t)(Open[string](s, "b", nil))
-	entries := must[[]kv.Entry[string]](t)(other.GetMany(ctx, append(keys, "never")...))
+	o.APIPrefix = stub
+	return openTable(t, url, o)
+}
+
+// read returns what GetMany tells of keys.
+func read(t *testing.T, b *Bucket[string], keys ...string) string {
+	t.Helper()
 	got := ""
-	for _, e := range entries {
+	for _, e := range must[[]kv.Entry[string]](t)(b.GetMany(t.Context(), keys...)) {
 		got += fmt.Sprint(e.Key, "=", e.Value, " ")
 	}
-	if want := "a=v b=v c=v never= "; got != want {
+	return got
+}
+
+// Keys are there although a server answers a request for many with an error half way.
+func TestGetManyAfterAnErrorOfTheServer(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	b := openBehind(t, srv.URL(), &Options{}, func(m *nats.Msg) {
+		m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}, "Description": {"Message Not Found"}}})
+	})
+	for _, key := range []string{"a", "b", "c"} {
+		must[kv.Revision](t)(b.Put(t.Context(), key, "v"))
+	}
+	if got, want := read(t, b, "a", "b", "c", "never"), "a=v b=v c=v never= "; got != want {
 		t.Errorf("read %q; want %q", got, want)
+	}
+}
+
+// A mirror that is behind answers direct gets of the bucket. What it says is not taken for
+// the newest.
+func TestMirrorsAreNotBelieved(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	ctx := t.Context()
+	mirror := func(m *nats.Msg) {
+		m.RespondMsg(&nats.Msg{Data: []byte("old"), Header: nats.Header{
+			headerStream: {"KV_mirror"}, headerSubject: {"$KV.b.k"}, headerSequence: {"1"}, headerTime: {"2026-01-02T03:04:05Z"},
+		}})
+		if strings.Count(m.Subject, ".") == 3 { // many
+			m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"204"}, headerPending: {"0"}}})
+		}
+	}
+	for range 2 {
+		must[kv.Revision](t)(openTable(t, srv.URL(), nil).Put(ctx, "k", "new"))
+	}
+	one := openBehind(t, srv.URL(), &Options{}, mirror)
+	for range 2 {
+		if e := must[kv.Entry[string]](t)(one.Get(ctx, "k")); e.Value != "new" {
+			t.Errorf("read %q at %d", e.Value, e.Revision)
+		}
+	}
+	many := openBehind(t, srv.URL(), &Options{}, mirror)
+	for range 2 {
+		if got := read(t, many, "k", "never"); got != "k=new never= " {
+			t.Errorf("read %q", got)
+		}
+	}
+}
+
+// What a store has written, it reads, although a server with one replica or its mirror says
+// that there is nothing.
+func TestAbsenceIsComparedWithWhatIsKnown(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	ctx := t.Context()
+	b := openBehind(t, srv.URL(), &Options{AnyReplica: true}, func(m *nats.Msg) {
+		m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}, "Description": {statusNoResults}}})
+	})
+	must[int64](t)(b.Count(ctx, nil)) // has the index begun
+	must[kv.Revision](t)(b.Put(ctx, "k", "v"))
+	if e := must[kv.Entry[string]](t)(b.Get(ctx, "k")); e.Value != "v" {
+		t.Errorf("read %q", e.Value)
+	}
+	if got := read(t, b, "k"); got != "k=v " {
+		t.Errorf("read %q", got)
 	}
 }

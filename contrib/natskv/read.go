@@ -112,17 +112,23 @@ func (s *stream) get(ctx context.Context, full, token string) (message, error) {
 	return m, err
 }
 
+// onlyLeader reports whether only the leader knows all that was acknowledged: replicas, and
+// mirrors, which answer direct gets as well, may be behind.
+func (s *stream) onlyLeader(f *facts) bool {
+	return !f.direct || (f.replicas > 1 || s.mirrored.Load()) && !s.store.anyReplica
+}
+
 // getFrom asks a replica, or the leader if it must be: because only it knows all
 // that was acknowledged, or the replica has not seen what is known here.
 func (s *stream) getFrom(ctx context.Context, f *facts, token string, known uint64) (message, error) {
-	if !f.direct || f.replicas > 1 && !s.store.anyReplica {
+	if s.onlyLeader(f) {
 		return s.fetchLeader(ctx, token)
 	}
 	m, err := s.getDirect(ctx, token)
 	if isNoLeader(err) {
 		m, err = s.getPatiently(ctx, token)
 	}
-	if f.replicas > 1 && known > 0 && (errors.Is(err, errNoMessage) || err == nil && m.seq < known) {
+	if s.onlyLeader(f) || known > 0 && (errors.Is(err, errNoMessage) || err == nil && m.seq < known) {
 		return s.fetchLeader(ctx, token)
 	}
 	return m, err
@@ -134,7 +140,16 @@ func (s *stream) getDirect(ctx context.Context, token string) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
+	s.answeredBy(answer)
 	return parseDirect(answer)
+}
+
+// answeredBy takes in whether a mirror has given an answer to a direct get. Servers without a
+// cluster do not tell of mirrors otherwise.
+func (s *stream) answeredBy(answer *nats.Msg) {
+	if name := answer.Header[headerStream]; len(name) > 0 && name[0] != s.name && !s.mirrored.Load() {
+		s.mirrored.Store(true)
+	}
 }
 
 // getPatiently is getDirect for a bucket that had no leader when it was asked.

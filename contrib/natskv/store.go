@@ -54,7 +54,7 @@ type Options struct {
 	// forgets keys that have expired. It can only be compared while nothing is written.
 	// Default DefaultAuditEvery.
 	AuditEvery time.Duration
-	// AnyReplica lets Get and GetMany ask any replica of a bucket that has several:
+	// AnyReplica lets Get and GetMany ask any replica of a bucket that has several, or a mirror:
 	// faster, but they may miss writes that were acknowledged, the caller's own too.
 	// Default: the leader is asked.
 	AnyReplica bool

@@ -25,9 +25,10 @@ type stream struct {
 	publish string // before a key where messages are published
 	direct  string // before a key where the newest message is asked for
 
-	known atomic.Pointer[facts] // nil until the bucket was seen
-	mu    sync.Mutex            // one lookup or creation at a time
-	index *index
+	known    atomic.Pointer[facts] // nil until the bucket was seen
+	mirrored atomic.Bool           // mirrors answer direct gets, too
+	mu       sync.Mutex            // one lookup or creation at a time
+	index    *index
 }
 
 // facts are what operations need to know about a bucket that exists.
@@ -68,6 +69,10 @@ type streamInfo struct {
 		Subjects uint64 `json:"num_subjects"`
 		Messages uint64 `json:"messages"`
 	} `json:"state"`
+	// Alternates are the stream and its mirrors, if a cluster has any.
+	Alternates []struct {
+		Name string `json:"name"`
+	} `json:"alternates"`
 }
 
 func (i *streamInfo) facts() *facts {
@@ -104,6 +109,9 @@ func (s *stream) lookup(ctx context.Context) (*facts, error) {
 	if info.Config.Mirror != nil {
 		return nil, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "find bucket", Space: s.bucket,
 			Err: errors.New("the bucket is a mirror"), Hint: "open the bucket that it mirrors"}
+	}
+	if len(info.Alternates) > 1 {
+		s.mirrored.Store(true)
 	}
 	f := info.facts()
 	if old := s.known.Swap(f); old != nil && !old.created.Equal(f.created) {
