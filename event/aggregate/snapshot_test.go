@@ -207,7 +207,7 @@ func (*open) Apply(any) error      { return nil }
 func (*whole) Apply(any) error     { return nil }
 
 func (*tagged) Apply(any) error          { return nil }
-func (*embedded) Apply(any) error        { return nil }
+func (e *embedded) Apply(any) error      { e.count++; return nil }
 func (*embeddedPointer) Apply(any) error { return nil }
 
 func (o *own) Snapshot() ([]byte, error) { return binary.AppendUvarint(nil, uint64(o.count)), nil }
