@@ -98,9 +98,8 @@ func (s *stream) failWrite(op, key string, sent bool, err error) error {
 		return out
 	}
 	var api *apiError
-	e.Outcome = mainstem.NotWritten
 	if sent && !errors.As(err, &api) {
-		e.Outcome = mainstem.Unknown
+		return e.WithOutcome(mainstem.Unknown)
 	}
-	return e
+	return e.WithOutcome(mainstem.NotWritten) // a copy: others may have the same error
 }

@@ -156,12 +156,10 @@ func (f *feed) resume(ctx context.Context, to sink) (jetstream.DeliverPolicy, ui
 	if err != nil {
 		return 0, 0, err
 	}
-	facts := info.facts()
-	f.stream.known.Store(facts)
 	same := !f.anew.Swap(false) && f.created.Equal(info.Created) && info.State.LastSeq >= f.last
 	if !same || f.created.IsZero() {
 		f.last, f.syncedSent = 0, false
-		if err := to.restart(facts); err != nil {
+		if err := to.restart(info.facts()); err != nil {
 			return 0, 0, sinkError{err}
 		}
 		f.created = info.Created

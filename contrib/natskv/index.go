@@ -124,6 +124,17 @@ func (x *index) lost() {
 	}
 }
 
+// reload has the feed, if it runs, tell again of all that is there.
+func (x *index) reload() {
+	x.mu.RLock()
+	f := x.feed
+	x.mu.RUnlock()
+	if f != nil {
+		f.anew.Store(true)
+		f.wake()
+	}
+}
+
 // progress returns the sequence up to which the feed has told everything.
 func (x *index) progress() uint64 {
 	x.mu.RLock()

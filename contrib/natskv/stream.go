@@ -27,12 +27,16 @@ type stream struct {
 
 	known    atomic.Pointer[facts] // nil until the bucket was seen
 	mirrored atomic.Bool           // mirrors answer direct gets, too
-	mu       sync.Mutex            // one lookup or creation at a time
+	changing chan struct{}         // holds a token while the bucket is created or changed
 	index    *index
+
+	mu   sync.Mutex // for the order of what known becomes, and for last
+	last *lookup    // the newest, which may have ended
 }
 
 // facts are what operations need to know about a bucket that exists.
 type facts struct {
+	asked    time.Time // when the server was
 	created  time.Time
 	last     uint64 // sequence, when it was asked for
 	history  int64
@@ -48,7 +52,7 @@ type facts struct {
 const streamPrefix = "KV_"
 
 func newStream(s *Store, bucket string) *stream {
-	st := &stream{store: s, bucket: bucket, name: streamPrefix + bucket}
+	st := &stream{store: s, bucket: bucket, name: streamPrefix + bucket, changing: make(chan struct{}, 1)}
 	st.subject = "$KV." + bucket + "."
 	st.publish = st.subject
 	if s.api != defaultAPI {
@@ -61,6 +65,7 @@ func newStream(s *Store, bucket string) *stream {
 
 // streamInfo is the part of JetStream's description of a stream that is used here.
 type streamInfo struct {
+	asked   time.Time              // when the server was
 	Config  jetstream.StreamConfig `json:"config"`
 	Created time.Time              `json:"created"`
 	Now     time.Time              `json:"ts"` // the server's clock
@@ -78,26 +83,93 @@ type streamInfo struct {
 func (i *streamInfo) facts() *facts {
 	c := &i.Config
 	return &facts{
-		created: i.Created, last: i.State.LastSeq, history: c.MaxMsgsPerSubject, maxAge: c.MaxAge, replicas: c.Replicas, direct: c.AllowDirect,
+		asked: i.asked, created: i.Created, last: i.State.LastSeq, history: c.MaxMsgsPerSubject, maxAge: c.MaxAge, replicas: c.Replicas, direct: c.AllowDirect,
 		ttl: c.AllowMsgTTL, atomic: c.AllowAtomicPublish, markers: c.SubjectDeleteMarkerTTL > 0, metadata: c.Metadata,
 	}
 }
 
-// find returns the facts about the bucket; errNoBucket if it does not exist.
+// lookAgain is how old the facts about a bucket may be when they are used: others change it.
+const lookAgain = 30 * time.Second
+
+// find returns the facts about the bucket; errNoBucket if it does not exist. Facts that
+// are old are looked up again, but not waited for.
 func (s *stream) find(ctx context.Context) (*facts, error) {
-	if f := s.known.Load(); f != nil {
-		return f, nil
+	f := s.known.Load()
+	if f == nil {
+		return s.look(ctx, 0, false)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.known.Load(); f != nil {
-		return f, nil
+	if time.Since(f.asked) > lookAgain {
+		s.shared(attemptsPause)
 	}
-	return s.lookup(ctx)
+	return f, nil
 }
 
-// lookup asks the server about the bucket. The caller holds mu.
-func (s *stream) lookup(ctx context.Context) (*facts, error) {
+// refresh returns the facts about the bucket as they are now.
+func (s *stream) refresh(ctx context.Context) (*facts, error) { return s.look(ctx, 0, true) }
+
+// lookup is one question to the server about the bucket, for all who wait for its end.
+type lookup struct {
+	done  chan struct{} // closed when it has ended; then the rest is set
+	ended time.Time
+	facts *facts
+	err   error
+}
+
+// recent reports whether the lookup has not ended, or has within pause.
+func (l *lookup) recent(pause time.Duration) bool {
+	select {
+	case <-l.done:
+		return time.Since(l.ended) < pause
+	default:
+		return true
+	}
+}
+
+// shared returns the lookup that runs, or has ended within pause: then old is true. Without
+// one it begins one.
+func (s *stream) shared(pause time.Duration) (l *lookup, old bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l = s.last; l != nil && l.recent(pause) {
+		return l, true
+	}
+	l = &lookup{done: make(chan struct{})}
+	begun := s.store.start(func(ctx context.Context) {
+		l.facts, l.err = s.ask(ctx)
+		l.ended = time.Now()
+		close(l.done)
+	})
+	if !begun {
+		l.err = errClosed
+		close(l.done)
+	}
+	s.last = l
+	return l, false
+}
+
+// look waits for a shared lookup. One that began before the call does not do if fresh, nor
+// if it says that there is no bucket: it may have been created in between.
+func (s *stream) look(ctx context.Context, pause time.Duration, fresh bool) (*facts, error) {
+	_, deadline := ctx.Deadline()
+	for first := true; ; first = false {
+		l, old := s.shared(pause)
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		switch {
+		case old && first && (fresh || errors.Is(l.err, errNoBucket)):
+			pause = 0
+		case deadline && errors.Is(l.err, errTimeout): // which is not that of the call
+		default:
+			return l.facts, l.err
+		}
+	}
+}
+
+// ask asks the server about the bucket.
+func (s *stream) ask(ctx context.Context) (*facts, error) {
 	info, err := s.info(ctx)
 	if errors.Is(err, errNoBucket) {
 		s.known.Store(nil)
@@ -106,55 +178,80 @@ func (s *stream) lookup(ctx context.Context) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Config.Mirror != nil {
-		return nil, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "find bucket", Space: s.bucket,
-			Err: errors.New("the bucket is a mirror"), Hint: "open the bucket that it mirrors"}
-	}
-	if len(info.Alternates) > 1 {
-		s.mirrored.Store(true)
-	}
-	f := info.facts()
-	if old := s.known.Swap(f); old != nil && !old.created.Equal(f.created) {
-		s.index.lost()
-	}
-	return f, nil
+	return info.facts(), nil
 }
 
-// info asks the server to describe the bucket.
+// info asks the server to describe the bucket, and remembers the answer.
 func (s *stream) info(ctx context.Context) (*streamInfo, error) {
-	var info streamInfo
-	asked := time.Now()
+	info := streamInfo{asked: time.Now()}
 	if _, err := s.store.ask(ctx, "STREAM.INFO."+s.name, nil, &info); err != nil {
 		if isCode(err, codeStreamNotFound) {
 			return nil, errNoBucket
 		}
 		return nil, err
 	}
-	s.store.clock.learn(asked, info.Now, time.Now())
+	s.store.clock.learn(info.asked, info.Now, time.Now())
+	if info.Config.Mirror != nil {
+		return nil, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "find bucket", Space: s.bucket,
+			Err: errors.New("the bucket is a mirror"), Hint: "open the bucket that it mirrors"}
+	}
+	s.learn(&info)
 	return &info, nil
 }
 
-// refresh forgets what is known and asks again.
-func (s *stream) refresh(ctx context.Context) (*facts, error) {
+// learn remembers what the server has said of the bucket, unless something newer is known.
+// An index that was made under other facts is made anew.
+func (s *stream) learn(info *streamInfo) {
+	if len(info.Alternates) > 1 {
+		s.mirrored.Store(true)
+	}
+	f := info.facts()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lookup(ctx)
+	old := s.known.Load()
+	if old != nil && old.asked.After(f.asked) {
+		s.mu.Unlock()
+		return
+	}
+	s.known.Store(f)
+	s.mu.Unlock()
+	switch {
+	case old == nil:
+	case !old.created.Equal(f.created):
+		s.index.lost()
+	case old.maxAge != f.maxAge:
+		s.index.reload()
+	}
+}
+
+// lock makes the caller the only one that creates or changes the bucket, until it calls unlock.
+func (s *stream) lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case s.changing <- struct{}{}:
+		return func() { <-s.changing }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-s.store.done:
+		return nil, errClosed
+	}
 }
 
 // ensure returns the facts about the bucket, and creates it if it does not exist.
 func (s *stream) ensure(ctx context.Context, o *TableOptions, database, table string) (*facts, error) {
-	if f := s.known.Load(); f != nil {
-		return f, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f, err := s.lookup(ctx)
+	f, err := s.find(ctx)
 	if !errors.Is(err, errNoBucket) {
 		return f, err
 	}
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if f := s.known.Load(); f != nil {
+		return f, nil
+	}
 	info, err := s.create(ctx, s.config(o, database, table))
 	if isCode(err, codeStreamExists) { // someone else's first write came between
-		return s.lookup(ctx)
+		return s.refresh(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create bucket: %w", err)
@@ -169,7 +266,7 @@ func (s *stream) ensure(ctx context.Context, o *TableOptions, database, table st
 // was deleted just now is asked again.
 func (s *stream) create(ctx context.Context, c *jetstream.StreamConfig) (*streamInfo, error) {
 	for i := 1; ; i++ {
-		var info streamInfo
+		info := streamInfo{asked: time.Now()}
 		_, err := s.store.ask(ctx, "STREAM.CREATE."+s.name, c, &info)
 		if !isCode(err, codeStoreNotCreated) && !isNoLeader(err) || i == attempts {
 			return &info, err
@@ -230,8 +327,11 @@ func (s *stream) allow(ctx context.Context, setting string) (*facts, error) {
 
 // change alters the configuration of the bucket.
 func (s *stream) change(ctx context.Context, edit func(map[string]json.RawMessage) error) (*facts, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	var raw struct {
 		Config map[string]json.RawMessage `json:"config"`
 	}
@@ -244,7 +344,7 @@ func (s *stream) change(ctx context.Context, edit func(map[string]json.RawMessag
 	if _, err := s.store.ask(ctx, "STREAM.UPDATE."+s.name, raw.Config, nil); err != nil {
 		return nil, fmt.Errorf("change the settings of the bucket: %w", err)
 	}
-	return s.lookup(ctx)
+	return s.refresh(ctx)
 }
 
 // Operations that meet a bucket without a leader are tried again: that often, and
@@ -261,7 +361,7 @@ func (s *stream) retry(ctx context.Context, do func() error) error {
 		if !isNoLeader(err) || i == attempts {
 			return err
 		}
-		if _, err := s.refresh(ctx); err != nil && !isNoLeader(err) {
+		if _, err := s.look(ctx, attemptsPause, false); err != nil && !isNoLeader(err) {
 			return err
 		}
 		if err := pause(ctx, s.store.done, attemptsPause); err != nil {

@@ -188,9 +188,6 @@ func (b *Bucket[T]) Ensure(ctx context.Context) error {
 
 // ensure creates the bucket unless it exists.
 func (b *Bucket[T]) ensure(ctx context.Context) (*facts, error) {
-	if f := b.stream.known.Load(); f != nil {
-		return f, nil
-	}
 	database, table := b.owner()
 	return b.stream.ensure(ctx, &b.o, database, table)
 }

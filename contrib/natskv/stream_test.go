@@ -1,0 +1,94 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/internal/testnats"
+	"github.com/mainstemdev/mainstem/kv"
+)
+
+// An audit notices that an operator has changed how long a bucket keeps values, and lists
+// go by that.
+func TestAuditFindsANewMaxAge(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	ctx := t.Context()
+	s := must[*Store](t)(OpenStore(ctx, connectTo(t, srv.URL()), &Options{AuditEvery: 10 * time.Millisecond, MaxStale: MinMaxStale}))
+	t.Cleanup(func() { s.Close() })
+	b := must[*Bucket[string]](t)(Open[string](s, "b", &TableOptions{MaxAge: time.Hour}))
+	must[kv.Revision](t)(b.Put(ctx, "k", "v"))
+	age := func() (age time.Duration) {
+		for e, err := range b.List(ctx, &kv.Query{KeysOnly: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			age = e.Expires.Sub(e.Modified)
+		}
+		return age
+	}
+	if got := age(); got != time.Hour {
+		t.Fatalf("the value is kept for %v; want 1h", got)
+	}
+	streams := must[jetstream.JetStream](t)(jetstream.New(connectTo(t, srv.URL())))
+	config := must[jetstream.Stream](t)(streams.Stream(ctx, "KV_b")).CachedInfo().Config
+	config.MaxAge = 24 * time.Hour
+	must[jetstream.Stream](t)(streams.UpdateStream(ctx, config))
+	testkit.Eventually(t, "the list goes by the new age", func() bool { return age() == 24*time.Hour })
+}
+
+// What is known of a bucket is looked up again when it is used and old.
+func TestFactsAreLookedUpAgain(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	b := openTable(t, srv.URL(), nil)
+	old := *b.stream.known.Load()
+	old.asked, old.replicas = old.asked.Add(-2*lookAgain), 3
+	b.stream.known.Store(&old)
+	testkit.Eventually(t, "the facts are new", func() bool {
+		if _, err := b.Get(t.Context(), "k"); !errors.Is(err, mainstem.ErrNotFound) {
+			t.Fatal(err)
+		}
+		return b.stream.known.Load().replicas == 1
+	})
+}
+
+// Calls that find out about a bucket in an outage end when their own contexts do, not one
+// after another.
+func TestLookupsHeedContexts(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, srv.URL()), &Options{Timeout: time.Hour}))
+	t.Cleanup(func() { s.Close() })
+	srv.Stop()
+	b := must[*Bucket[string]](t)(Open[string](s, "b", nil))
+	patient, end := context.WithCancelCause(t.Context())
+	var first, calls sync.WaitGroup
+	first.Go(func() { b.Get(patient, "k") })
+	testkit.Eventually(t, "a lookup runs", func() bool {
+		b.stream.mu.Lock()
+		defer b.stream.mu.Unlock()
+		return b.stream.last != nil
+	})
+	why := errors.New("enough")
+	for i := range 20 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		calls.Go(func() {
+			if _, err := b.Get(ctx, fmt.Sprint("k", i)); !errors.Is(err, why) {
+				t.Errorf("a read whose context has ended: %v", err)
+			}
+			if _, err := b.Put(ctx, "k", "v"); !errors.Is(err, why) {
+				t.Errorf("a write whose context has ended: %v", err)
+			}
+		})
+	}
+	calls.Wait() // though the first still waits
+	end(why)
+	first.Wait()
+}
