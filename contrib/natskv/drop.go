@@ -131,7 +131,7 @@ func (s *stream) mismatch(op string, have, want map[string]string) error {
 // errNoTables has the text of go-orb's plug-in, which services look for.
 var errNoTables = errors.New("can't drop table when bucket per table is disabled")
 
-// DropTable removes exactly one table with all it holds. A bucket that does not
+// DropTable removes exactly one table with all it holds, large values included. A bucket that does not
 // exist is NotFound; one that is recorded under other names of the same spelling is
 // Exists and stays. In a bucket with many tables, it purges the keys whose envelopes say
 // that they are this table's. In go-orb's layout with one bucket tables alias each
@@ -163,23 +163,31 @@ func (s *Store) DropTable(ctx context.Context, database, table string) error {
 	return nil
 }
 
-// drop deletes the bucket, if it is the one that is meant.
+// drop deletes the bucket with its large values, if it is the one that is meant.
 func (s *Store) drop(ctx context.Context, st *stream, want map[string]string) error {
 	f, err := st.refresh(ctx)
-	if err == nil {
-		if err := st.mismatch("drop", f.metadata, want); err != nil {
-			return err
-		}
-		var sent bool
-		sent, err = s.ask(ctx, "STREAM.DELETE."+st.name, nil, nil)
-		if err != nil {
-			return st.failWrite("drop", "", sent, err)
-		}
-		st.known.Store(nil)
-		st.index.lost()
-		return nil
+	if err != nil {
+		return st.failWrite("drop", "", false, err)
 	}
-	return st.failWrite("drop", "", false, err)
+	if err := st.mismatch("drop", f.metadata, want); err != nil {
+		return err
+	}
+	removeObjects := func() error { return nil }
+	if s.layout.form == formRaw { // others have no large values
+		if removeObjects, err = st.leftObjects(ctx); err != nil {
+			return st.failWrite("drop", "", false, fmt.Errorf("list the large values: %w", err))
+		}
+	}
+	if sent, err := s.ask(ctx, "STREAM.DELETE."+st.name, nil, nil); err != nil {
+		return st.failWrite("drop", "", sent, err)
+	}
+	st.known.Store(nil)
+	st.index.lost()
+	if err := removeObjects(); err != nil {
+		return &mainstem.Error{Kind: kindOf(err), Op: "drop", Space: st.bucket, Outcome: mainstem.Unknown,
+			Err: fmt.Errorf("remove the large values: %w", err), Hint: "the bucket is gone; SweepObjects removes what is left"}
+	}
+	return nil
 }
 
 // purgeAll purges the keys of the table. Prefixes do not tell them from those of

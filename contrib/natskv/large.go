@@ -36,6 +36,9 @@ const (
 	payloadReserve = 4 << 10
 )
 
+// objectsDescription, with the bucket, describes the object stores that this package makes.
+const objectsDescription = "large values of the key-value bucket "
+
 func isReference(h nats.Header) bool { return len(h[headerObject]) > 0 }
 
 // reference is the body of a message that refers to an object.
@@ -59,7 +62,7 @@ func (s *stream) objects(ctx context.Context, create *TableOptions) (jetstream.O
 		storage = jetstream.MemoryStorage
 	}
 	return js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{
-		Bucket: s.bucket, Description: "large values of the key-value bucket " + s.bucket,
+		Bucket: s.bucket, Description: objectsDescription + s.bucket,
 		Storage: storage, Replicas: max(create.Replicas, 1), Placement: create.Placement, Compression: create.Compress,
 	})
 }
@@ -172,12 +175,68 @@ func keyOf(o *jetstream.ObjectInfo) (full string, ok bool) {
 	if full, ok = o.Metadata[metaKey]; ok {
 		return full, true
 	}
-	return o.Description, isRandomText(o.Name)
+	return o.Description, o.Description != "" && isRandomText(o.Name)
 }
 
 // isRandomText reports whether s looks like the result of rand.Text.
 func isRandomText(s string) bool {
 	return len(s) == 26 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
+func listObjects(ctx context.Context, o jetstream.ObjectStore) ([]*jetstream.ObjectInfo, error) {
+	list, err := o.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// leftObjects returns a function that removes what objects the bucket has now, once it is
+// dropped. One that is made anew meanwhile keeps those that it gets.
+func (s *stream) leftObjects(ctx context.Context) (remove func() error, err error) {
+	o, err := s.objects(ctx, nil)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := listObjects(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		for _, info := range list {
+			if _, ours := keyOf(info); !ours {
+				continue
+			}
+			if err := o.Delete(ctx, info.Name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+				return err
+			}
+		}
+		return s.removeStore(ctx, o)
+	}, nil
+}
+
+// removeStore removes the object store of the bucket if this package made it and nothing is
+// in it.
+func (s *stream) removeStore(ctx context.Context, o jetstream.ObjectStore) error {
+	status, err := o.Status(ctx)
+	if err != nil || status.Description() != objectsDescription+s.bucket {
+		return err
+	}
+	list, err := listObjects(ctx, o)
+	if err != nil || len(list) > 0 {
+		return err
+	}
+	js, err := jetstream.NewWithAPIPrefix(s.store.nc, s.store.api)
+	if err != nil {
+		return err
+	}
+	if err := js.DeleteObjectStore(ctx, s.bucket); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return err
+	}
+	return nil
 }
 
 // SweepObjects removes the objects of the bucket that no key refers to any more and
@@ -192,10 +251,7 @@ func (b *Bucket[T]) SweepObjects(ctx context.Context, age time.Duration) (int, e
 	if err != nil {
 		return 0, b.stream.fail("sweep", "", err)
 	}
-	list, err := o.List(ctx)
-	if errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return 0, nil
-	}
+	list, err := listObjects(ctx, o)
 	if err != nil {
 		return 0, b.stream.fail("sweep", "", err)
 	}

@@ -359,6 +359,18 @@ func TestLargeValues(t *testing.T) {
 	if n := objects(); n != 0 {
 		t.Errorf("%d objects after the deletion", n)
 	}
+	must[kv.Revision](t)(b.Put(ctx, "k", large))
+	theirs := must[jetstream.ObjectStore](t)(js(t, srv.URL()).ObjectStore(ctx, "b"))
+	must[*jetstream.ObjectInfo](t)(theirs.PutString(ctx, "theirs", "v"))
+	noError(t, s.DropTable(ctx, "", "b"))
+	if list := must[[]*jetstream.ObjectInfo](t)(theirs.List(ctx)); len(list) != 1 || list[0].Name != "theirs" {
+		t.Errorf("%d objects after the table was dropped; want that of another client", len(list))
+	}
+	noError(t, theirs.Delete(ctx, "theirs"))
+	must[kv.Revision](t)(b.Put(ctx, "k", large))
+	noError(t, s.DropTable(ctx, "", "b"))
+	_, err = js(t, srv.URL()).ObjectStore(ctx, "b")
+	wantError(t, err, jetstream.ErrBucketNotFound)
 }
 
 func TestOpenRefuses(t *testing.T) {
