@@ -30,18 +30,31 @@ type Table struct {
 	Messages       uint64 // values, deletions, and older revisions
 }
 
-// Tables yields the buckets of the account, in no order.
+// Tables yields the buckets of the account, in no order. Those that do not answer, because
+// their servers are away, are left out.
 func (s *Store) Tables(ctx context.Context) iter.Seq2[Table, error] {
+	return s.tables(ctx, func(string) {})
+}
+
+// tables is Tables, and calls silent with the bucket of each that does not answer.
+func (s *Store) tables(ctx context.Context, silent func(bucket string)) iter.Seq2[Table, error] {
 	return func(yield func(Table, error) bool) {
 		for offset := 0; ; {
 			var page struct {
 				Total   int          `json:"total"`
+				Limit   int          `json:"limit"`
 				Streams []streamInfo `json:"streams"`
+				Missing []string     `json:"missing"` // also the offline ones
 			}
 			in := map[string]any{"subject": "$KV.*.>", "offset": offset}
 			if _, err := s.ask(ctx, "STREAM.LIST", in, &page); err != nil {
 				yield(Table{}, &mainstem.Error{Kind: kindOf(err), Op: "tables", Err: err})
 				return
+			}
+			for _, name := range page.Missing {
+				if bucket, ok := strings.CutPrefix(name, streamPrefix); ok {
+					silent(bucket)
+				}
 			}
 			for i := range page.Streams {
 				t, ok := tableOf(&page.Streams[i])
@@ -49,8 +62,8 @@ func (s *Store) Tables(ctx context.Context) iter.Seq2[Table, error] {
 					return
 				}
 			}
-			offset += len(page.Streams)
-			if len(page.Streams) == 0 || offset >= page.Total {
+			step := max(len(page.Streams), page.Limit) // the missing ones count
+			if offset += step; step == 0 || offset >= page.Total {
 				return
 			}
 		}
@@ -227,8 +240,8 @@ func (b *Bucket[T]) purgeAll(ctx context.Context) error {
 // "default2". A database without buckets is NotFound. In layouts with a bucket for each
 // table, a bucket that another client made does not tell whether it belongs to the
 // database or only has a name that begins alike: if there is one, nothing is dropped
-// and the error names it; drop it as a table, or [Store.Adopt] it. Each bucket
-// goes by itself: after an error, calling again removes the rest.
+// and the error names it; drop it as a table, or [Store.Adopt] it. So it
+// is, as Unavailable, if a bucket of such a name does not answer. Each bucket goes by itself: after an error, calling again removes the rest.
 func (s *Store) DropDatabase(ctx context.Context, database string) error {
 	if database == "" {
 		return mainstem.Errorf(mainstem.KindInvalid, "drop database", "the database has no name")
@@ -240,8 +253,14 @@ func (s *Store) DropDatabase(ctx context.Context, database string) error {
 		}
 		return s.drop(ctx, st, want)
 	}
-	var mine, unclear []string
-	for t, err := range s.Tables(ctx) {
+	var mine, unclear, silent []string
+	alike := func(bucket string) bool { return strings.HasPrefix(bucket, database+"_") }
+	tables := s.tables(ctx, func(bucket string) {
+		if bucket == database || alike(bucket) {
+			silent = append(silent, bucket)
+		}
+	})
+	for t, err := range tables {
 		switch {
 		case err != nil:
 			return err
@@ -250,9 +269,13 @@ func (s *Store) DropDatabase(ctx context.Context, database string) error {
 		case t.Recorded:
 		case t.Bucket == database && s.layout.kind != kindNATS:
 			mine = append(mine, t.Bucket)
-		case strings.HasPrefix(t.Bucket, database+"_"):
+		case alike(t.Bucket):
 			unclear = append(unclear, t.Bucket)
 		}
+	}
+	if len(silent) > 0 {
+		return mainstem.Refusef(mainstem.KindUnavailable, "drop database", "the buckets %s do not answer: nothing was dropped", strings.Join(silent, ", ")).
+			WithHint("try again when all servers of the cluster are there")
 	}
 	if len(unclear) > 0 {
 		return mainstem.Refusef(mainstem.KindInvalid, "drop database", "whose are the buckets %s? nothing was dropped", strings.Join(unclear, ", ")).

@@ -1,6 +1,8 @@
 package natskv
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -44,16 +47,15 @@ func TestAnswersToManyEnd(t *testing.T) {
 	}
 }
 
-// openBehind returns the table b, for which direct answers direct gets in the place of the
-// server.
-func openBehind(t *testing.T, url string, o *Options, direct func(m *nats.Msg)) *Bucket[string] {
+// through returns the prefix of an API that is that of a server, except for the requests that
+// answer takes.
+func through(t *testing.T, url string, answer func(request string, m *nats.Msg) bool) string {
 	t.Helper()
-	const stub = "STUB."
+	stub := "STUB" + rand.Text() + "." // a request has one answer
 	nc := connectTo(t, url)
 	must[*nats.Subscription](t)(nc.Subscribe(stub+">", func(m *nats.Msg) {
 		subject := strings.TrimPrefix(m.Subject, stub)
-		if strings.HasPrefix(subject, "DIRECT.GET.") {
-			direct(m)
+		if answer(subject, m) {
 			return
 		}
 		if !strings.HasPrefix(subject, "$KV.") {
@@ -66,7 +68,20 @@ func openBehind(t *testing.T, url string, o *Options, direct func(m *nats.Msg)) 
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	o.APIPrefix = stub
+	return stub
+}
+
+// openBehind returns the table b, for which direct answers direct gets in the place of the
+// server.
+func openBehind(t *testing.T, url string, o *Options, direct func(m *nats.Msg)) *Bucket[string] {
+	t.Helper()
+	o.APIPrefix = through(t, url, func(request string, m *nats.Msg) bool {
+		ours := strings.HasPrefix(request, "DIRECT.GET.")
+		if ours {
+			direct(m)
+		}
+		return ours
+	})
 	return openTable(t, url, o)
 }
 
@@ -139,5 +154,27 @@ func TestAbsenceIsComparedWithWhatIsKnown(t *testing.T) {
 	}
 	if got := read(t, b, "k"); got != "k=v " {
 		t.Errorf("read %q", got)
+	}
+}
+
+// A database is not dropped while a bucket that may be its own does not answer.
+func TestDropDatabaseWantsAllAnswers(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	layout := must[Layout](t)(GoOrb(OrbDefaults()))
+	api := through(t, srv.URL(), func(request string, m *nats.Msg) bool {
+		if request != "STREAM.LIST" {
+			return false
+		}
+		m.Respond([]byte(`{"total":3,"limit":256,"streams":[],"missing":["KV_app_t","KV_base","OBJ_other"]}`))
+		return true
+	})
+	s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, srv.URL()), &Options{Layout: layout, APIPrefix: api}))
+	t.Cleanup(func() { s.Close() })
+	for database, want := range map[string]error{
+		"app": mainstem.ErrUnavailable, "base": mainstem.ErrUnavailable, "app2": mainstem.ErrNotFound, "other": mainstem.ErrNotFound,
+	} {
+		if err := s.DropDatabase(t.Context(), database); !errors.Is(err, want) {
+			t.Errorf("dropping %s: %v; want %v", database, err, want)
+		}
 	}
 }
