@@ -152,6 +152,20 @@ func TestHistoryReachesTheCache(t *testing.T) {
 	}
 }
 
+// What a read of a revision shows, other reads are not behind.
+func TestRevisionsReachTheCache(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	ctx := t.Context()
+	other := openTable(t, srv.URL(), nil)
+	b := openDeaf(t, srv.URL())
+	must[kv.Revision](t)(b.Put(ctx, "k", "1"))
+	newest := must[kv.Revision](t)(other.Put(ctx, "k", "2"))
+	must[kv.Entry[string]](t)(b.GetRevision(ctx, "k", newest))
+	if e := must[kv.Entry[string]](t)(b.Get(ctx, "k")); e.Revision != newest || e.Value != "2" {
+		t.Errorf("read %q at %d after revision %d", e.Value, e.Revision, newest)
+	}
+}
+
 // A feed can be woken as soon as the store knows of it: a connection may be lost and be back
 // while an index begins.
 func TestFeedIsWokenWhileItBegins(t *testing.T) {

@@ -66,7 +66,7 @@ func (b *Bucket[T]) peek(ctx context.Context, key string) (message, bool) {
 // deletion (see [kv.Entry.Live]). A revision that is no longer held, never was, or is that of
 // another key, is NotFound.
 func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision kv.Revision) (kv.Entry[T], error) {
-	_, token, err := b.locate("get", key)
+	full, token, err := b.locate("get", key)
 	if err != nil {
 		return kv.Entry[T]{}, err
 	}
@@ -80,7 +80,9 @@ func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision kv.Rev
 	if err != nil {
 		return kv.Entry[T]{}, b.stream.fail("get", key, err)
 	}
-	if operation(m.header) != kv.OpUpdate {
+	op := operation(m.header)
+	b.stream.index.tell(full, delivery{seq: m.seq, time: m.time.UnixNano()}, op, ttlOf(m.header))
+	if op != kv.OpUpdate {
 		return b.entry("get", key, &m, false)
 	}
 	return b.value(ctx, key, &m, false)
