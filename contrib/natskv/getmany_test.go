@@ -62,7 +62,7 @@ func through(t *testing.T, url string, answer func(request string, m *nats.Msg) 
 			subject = defaultAPI + subject
 		}
 		if answer, err := nc.Request(subject, m.Data, DefaultTimeout); err == nil {
-			m.Respond(answer.Data)
+			m.RespondMsg(&nats.Msg{Header: answer.Header, Data: answer.Data})
 		}
 	}))
 	if err := nc.Flush(); err != nil {
@@ -176,5 +176,26 @@ func TestDropDatabaseWantsAllAnswers(t *testing.T) {
 		if err := s.DropDatabase(t.Context(), database); !errors.Is(err, want) {
 			t.Errorf("dropping %s: %v; want %v", database, err, want)
 		}
+	}
+}
+
+// Of two values of a key the second stays, though nobody took the first at first.
+func TestPutManyKeepsTheOrderOfAKey(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	refused := false
+	o := &Options{APIPrefix: through(t, srv.URL(), func(request string, m *nats.Msg) bool {
+		if refused || request != "$KV.b.k" {
+			return false
+		}
+		refused = true
+		m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"503"}}})
+		return true
+	})}
+	b := openTable(t, srv.URL(), o)
+	pairs := []kv.Pair[string]{{Key: "k", Value: "first"}, {Key: "other", Value: "v"}, {Key: "k", Value: "second"}}
+	revisions := must[[]kv.Revision](t)(b.PutMany(t.Context(), pairs))
+	e := must[kv.Entry[string]](t)(b.Get(t.Context(), "k"))
+	if e.Value != "second" || e.Revision != revisions[2] || revisions[0] >= revisions[2] {
+		t.Errorf("read %q at %d after writes at %d", e.Value, e.Revision, revisions)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -28,7 +29,7 @@ const (
 func Atomic() WriteOption { return WriteOption{kind: optAtomic} }
 
 // PutMany writes all pairs and returns their revisions in order. The options
-// hold for each pair. It waits for the acknowledgements of many messages at once.
+// hold for each pair. Of several pairs with one key the last is the newest. It waits for the acknowledgements of many messages at once.
 // Without [Atomic] some pairs may be written and others not: then the revisions of those
 // that are, are above 0, and the error is that of the first that is not. Objects of large
 // values that it replaces are left to [Bucket.SweepObjects].
@@ -109,12 +110,37 @@ func (p *putter[T]) pipelined(ctx context.Context) error {
 		}
 	}
 	p.store.calls.give(in, true)
-	for _, i := range again {
+	for _, i := range p.inOrder(again) {
 		if p.revisions[i], err = p.commit(ctx, "put", p.pairs[i].Key, &p.writes[i], p.s); err != nil {
 			p.fail(i, err)
 		}
 	}
 	return p.err
+}
+
+// inOrder returns the pairs to write again, in their order: those of again, and, where no
+// condition keeps an earlier value from it, those that were written after them to the same
+// keys. Of the values of a key the last of the pairs is the newest.
+func (p *putter[T]) inOrder(again []int) []int {
+	slices.Sort(again)
+	if p.s.condition != 0 || len(again) == 0 {
+		return again
+	}
+	first := make(map[string]int, len(again)) // by token
+	for _, i := range again {
+		if _, ok := first[p.writes[i].token]; !ok {
+			first[p.writes[i].token] = i
+		}
+	}
+	var all []int
+	for i := again[0]; i < len(p.writes); i++ {
+		_, missed := slices.BinarySearch(again, i)
+		before, ok := first[p.writes[i].token]
+		if missed || ok && before < i && p.revisions[i] > 0 {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // window bounds the requests that have no answer yet, and gives them numbers.
