@@ -147,7 +147,7 @@ var errNoTables = errors.New("can't drop table when bucket per table is disabled
 // DropTable removes exactly one table with all it holds, large values included. A bucket that does not
 // exist is NotFound; one that is recorded under other names of the same spelling is
 // Exists and stays. In a bucket with many tables, it purges the keys whose envelopes say
-// that they are this table's. In go-orb's layout with one bucket tables alias each
+// that they are this table's; values that are no envelopes stay. In go-orb's layout with one bucket tables alias each
 // other: there it is Unsupported.
 func (s *Store) DropTable(ctx context.Context, database, table string) error {
 	st, want, err := s.record(database, table)
@@ -224,7 +224,7 @@ func (b *Bucket[T]) purgeAll(ctx context.Context) error {
 		}
 		for i, m := range messages {
 			var e Envelope
-			if m == nil || operation(m.header) != kv.OpUpdate || e.parse(m.data) == nil && e.Key != names[i] {
+			if m == nil || operation(m.header) != kv.OpUpdate || e.parse(m.data) != nil || e.Key != names[i] {
 				continue
 			}
 			h := nats.Header{headerOperation: {"PURGE"}, headerRollup: {"sub"}}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/contrib/natskv"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
@@ -85,8 +86,13 @@ func TestDropTableInASharedBucket(t *testing.T) {
 		for _, name := range []string{"app/t", "app/t_x", "app/u", "app/"} {
 			must[kv.Revision](t)(table[string](t, s, name, nil).Put(ctx, "k", name))
 		}
+		foreign := connect(t, srv.URL())
+		key := must[string](t)(table[string](t, s, "app/t", nil).Subject("foreign"))
+		must[*nats.Msg](t)(foreign.Request(key, []byte("no envelope"), time.Minute))
 		noError(t, s.DropTable(ctx, "app", "t"))
-		_, err := table[string](t, s, "app/t", nil).Get(ctx, "k")
+		_, err := table[string](t, s, "app/t", nil).Get(ctx, "foreign")
+		wantError(t, err, mainstem.ErrCorrupt) // whose it is, nobody knows: it stays
+		_, err = table[string](t, s, "app/t", nil).Get(ctx, "k")
 		wantError(t, err, errNotFound)
 		for _, name := range []string{"app/t_x", "app/u", "app/"} {
 			if _, err := table[string](t, s, name, nil).Get(ctx, "k"); err != nil {
