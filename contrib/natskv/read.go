@@ -279,8 +279,9 @@ func (s *stream) sync(ctx context.Context) error {
 
 // GetMany returns the entries of keys, in their order. A key without a value has an
 // entry with nothing but its Key; see [kv.Entry.Live]. Up to 1,024 different keys
-// are those of one moment; more are fetched in portions. A value that cannot be read is
-// Corrupt.
+// are those of one moment; more are fetched in portions, and so are values of more than 16 MiB
+// together and keys of more than 256 KiB. Values of the cache, and those of a bucket with
+// replicas or mirrors, have each a moment of their own. A value that cannot be read is Corrupt.
 func (b *Bucket[T]) GetMany(ctx context.Context, keys ...string) ([]kv.Entry[T], error) {
 	if len(keys) == 0 {
 		return nil, nil
