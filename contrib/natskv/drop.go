@@ -107,7 +107,7 @@ func (s *Store) Adopt(ctx context.Context, database, table string) error {
 		return err
 	})
 	if err != nil {
-		return st.failWrite("adopt", "", false, err)
+		return st.failChange("adopt", err)
 	}
 	return nil
 }

@@ -103,3 +103,23 @@ func (s *stream) failWrite(op, key string, sent bool, err error) error {
 	}
 	return e.WithOutcome(mainstem.NotWritten) // a copy: others may have the same error
 }
+
+// unansweredError is the error of a request that changes a bucket, and may have done so. It
+// says nothing of a write that wanted the bucket changed first.
+type unansweredError struct{ error }
+
+func (e unansweredError) Unwrap() error { return e.error }
+
+// unanswered returns err, as an unansweredError if the request was sent.
+func unanswered(sent bool, err error) error {
+	if sent && err != nil {
+		return unansweredError{err}
+	}
+	return err
+}
+
+// failChange is failWrite for a call that does no more than create or change the bucket.
+func (s *stream) failChange(op string, err error) error {
+	var e unansweredError
+	return s.failWrite(op, "", errors.As(err, &e), err)
+}

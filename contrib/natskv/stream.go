@@ -267,9 +267,9 @@ func (s *stream) ensure(ctx context.Context, o *TableOptions, database, table st
 func (s *stream) create(ctx context.Context, c *jetstream.StreamConfig) (*streamInfo, error) {
 	for i := 1; ; i++ {
 		info := streamInfo{asked: time.Now()}
-		_, err := s.store.ask(ctx, "STREAM.CREATE."+s.name, c, &info)
+		sent, err := s.store.ask(ctx, "STREAM.CREATE."+s.name, c, &info)
 		if !isCode(err, codeStoreNotCreated) && !isNoLeader(err) || i == attempts {
-			return &info, err
+			return &info, unanswered(sent, err)
 		}
 		if err := pause(ctx, s.store.done, attemptsPause); err != nil {
 			return nil, err
@@ -341,8 +341,8 @@ func (s *stream) change(ctx context.Context, edit func(map[string]json.RawMessag
 	if err := edit(raw.Config); err != nil {
 		return nil, err
 	}
-	if _, err := s.store.ask(ctx, "STREAM.UPDATE."+s.name, raw.Config, nil); err != nil {
-		return nil, fmt.Errorf("change the settings of the bucket: %w", err)
+	if sent, err := s.store.ask(ctx, "STREAM.UPDATE."+s.name, raw.Config, nil); err != nil {
+		return nil, fmt.Errorf("change the settings of the bucket: %w", unanswered(sent, err))
 	}
 	return s.refresh(ctx)
 }

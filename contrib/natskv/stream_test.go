@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
@@ -91,4 +94,39 @@ func TestLookupsHeedContexts(t *testing.T) {
 	calls.Wait() // though the first still waits
 	end(why)
 	first.Wait()
+}
+
+// A bucket may have been created, or changed, by a request without an answer. The value that
+// was to be written into it was not.
+func TestOutcomesOfUnansweredChanges(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	var end atomic.Value // context.CancelFunc of the call that runs
+	api := through(t, srv.URL(), func(request string, m *nats.Msg) bool {
+		change := strings.HasPrefix(request, "STREAM.CREATE.") || strings.HasPrefix(request, "STREAM.UPDATE.")
+		if change {
+			end.Load().(context.CancelFunc)()
+		}
+		return change
+	})
+	openTable(t, srv.URL(), nil) // the bucket b
+	s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, srv.URL()), &Options{APIPrefix: api}))
+	t.Cleanup(func() { s.Close() })
+	b := must[*Bucket[string]](t)(Open[string](s, "new", nil))
+	for _, test := range []struct {
+		name string
+		call func(ctx context.Context) error
+		want mainstem.Outcome
+	}{
+		{"Ensure", b.Ensure, mainstem.Unknown},
+		{"Adopt", func(ctx context.Context) error { return s.Adopt(ctx, "", "b") }, mainstem.Unknown},
+		{"Put", func(ctx context.Context) error { _, err := b.Put(ctx, "k", "v"); return err }, mainstem.NotWritten},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		end.Store(cancel)
+		var e *mainstem.Error
+		if err := test.call(ctx); !errors.As(err, &e) || e.Outcome != test.want || e.Kind != mainstem.KindCanceled {
+			t.Errorf("%s: %+v; want %s", test.name, err, test.want)
+		}
+		cancel()
+	}
 }

@@ -181,7 +181,7 @@ func (b *Bucket[T]) Table() string { return b.table }
 // can be watched.
 func (b *Bucket[T]) Ensure(ctx context.Context) error {
 	if _, err := b.ensure(ctx); err != nil {
-		return b.stream.failWrite("create", "", false, err)
+		return b.stream.failChange("create", err)
 	}
 	return nil
 }
