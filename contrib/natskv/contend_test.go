@@ -134,35 +134,28 @@ func TestModifyFollowsConflicts(t *testing.T) {
 	}
 }
 
-// What the history shows of a key, reads are not behind.
-func TestHistoryReachesTheCache(t *testing.T) {
+// What the history or a read of a revision shows of a key, other reads are not behind.
+func TestReadsOfThePastReachTheCache(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
 	ctx := t.Context()
 	other := openTable(t, srv.URL(), nil)
 	b := openDeaf(t, srv.URL())
-	must[kv.Revision](t)(b.Put(ctx, "k", "1"))
-	newest := must[kv.Revision](t)(other.Put(ctx, "k", "2"))
-	for e, err := range b.History(ctx, "k") {
-		if err != nil || e.Revision != newest {
-			t.Fatalf("revision %d, %v; want %d", e.Revision, err, newest)
+	for key, show := range map[string]func(newest kv.Revision) (kv.Entry[string], error){
+		"revision": func(newest kv.Revision) (kv.Entry[string], error) { return b.GetRevision(ctx, "revision", newest) },
+		"history": func(kv.Revision) (last kv.Entry[string], err error) {
+			for last, err = range b.History(ctx, "history") {
+			}
+			return last, err
+		},
+	} {
+		must[kv.Revision](t)(b.Put(ctx, key, "1"))
+		newest := must[kv.Revision](t)(other.Put(ctx, key, "2"))
+		if e := must[kv.Entry[string]](t)(show(newest)); e.Revision != newest {
+			t.Fatalf("%s: it shows revision %d; want %d", key, e.Revision, newest)
 		}
-	}
-	if e := must[kv.Entry[string]](t)(b.Get(ctx, "k")); e.Revision != newest || e.Value != "2" {
-		t.Errorf("read %q at %d; the history has shown %d", e.Value, e.Revision, newest)
-	}
-}
-
-// What a read of a revision shows, other reads are not behind.
-func TestRevisionsReachTheCache(t *testing.T) {
-	srv := testnats.NewServer(t, nil)
-	ctx := t.Context()
-	other := openTable(t, srv.URL(), nil)
-	b := openDeaf(t, srv.URL())
-	must[kv.Revision](t)(b.Put(ctx, "k", "1"))
-	newest := must[kv.Revision](t)(other.Put(ctx, "k", "2"))
-	must[kv.Entry[string]](t)(b.GetRevision(ctx, "k", newest))
-	if e := must[kv.Entry[string]](t)(b.Get(ctx, "k")); e.Revision != newest || e.Value != "2" {
-		t.Errorf("read %q at %d after revision %d", e.Value, e.Revision, newest)
+		if e := must[kv.Entry[string]](t)(b.Get(ctx, key)); e.Revision != newest || e.Value != "2" {
+			t.Errorf("%s: read %q at %d after revision %d", key, e.Value, e.Revision, newest)
+		}
 	}
 }
 

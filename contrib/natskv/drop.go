@@ -144,11 +144,11 @@ func (s *stream) mismatch(op string, have, want map[string]string) error {
 // errNoTables has the text of go-orb's plug-in, which services look for.
 var errNoTables = errors.New("can't drop table when bucket per table is disabled")
 
-// DropTable removes exactly one table with all it holds, large values included. A bucket that does not
-// exist is NotFound; one that is recorded under other names of the same spelling is
-// Exists and stays. In a bucket with many tables, it purges the keys whose envelopes say
-// that they are this table's; values that are no envelopes stay. In go-orb's layout with one bucket tables alias each
-// other: there it is Unsupported.
+// DropTable removes exactly one table with all it holds, large values included. A bucket
+// that does not exist is NotFound; one that is recorded under other names of the same
+// spelling is Exists and stays. In a bucket with many tables, it purges the keys whose
+// envelopes say that they are this table's; values that are no envelopes stay. In go-orb's
+// layout with one bucket tables alias each other: there it is Unsupported.
 func (s *Store) DropTable(ctx context.Context, database, table string) error {
 	st, want, err := s.record(database, table)
 	if err != nil {
@@ -240,8 +240,9 @@ func (b *Bucket[T]) purgeAll(ctx context.Context) error {
 // "default2". A database without buckets is NotFound. In layouts with a bucket for each
 // table, a bucket that another client made does not tell whether it belongs to the
 // database or only has a name that begins alike: if there is one, nothing is dropped
-// and the error names it; drop it as a table, or [Store.Adopt] it. So it
-// is, as Unavailable, if a bucket of such a name does not answer. Each bucket goes by itself: after an error, calling again removes the rest.
+// and the error names it; drop it as a table, or [Store.Adopt] it. Nothing is dropped
+// either, and the error is Unavailable, if a bucket of such a name does not answer. Each
+// bucket goes by itself: after an error, calling again removes the rest.
 func (s *Store) DropDatabase(ctx context.Context, database string) error {
 	if database == "" {
 		return mainstem.Errorf(mainstem.KindInvalid, "drop database", "the database has no name")

@@ -29,10 +29,11 @@ const (
 func Atomic() WriteOption { return WriteOption{kind: optAtomic} }
 
 // PutMany writes all pairs and returns their revisions in order. The options
-// hold for each pair. Of several pairs with one key the last is the newest. It waits for the acknowledgements of many messages at once.
-// Without [Atomic] some pairs may be written and others not: then the revisions of those
-// that are, are above 0, and the error is that of the first that is not. Objects of large
-// values that it replaces are left to [Bucket.SweepObjects].
+// hold for each pair. Of several pairs with one key the last is the newest. It waits for
+// the acknowledgements of many messages at once. Without [Atomic] some pairs may be written
+// and others not: then the revisions of those that are, are above 0, and the error is that
+// of the first that is not. Objects of large values that it replaces are left to
+// [Bucket.SweepObjects].
 func (b *Bucket[T]) PutMany(ctx context.Context, pairs []kv.Pair[T], opts ...WriteOption) ([]kv.Revision, error) {
 	if len(pairs) == 0 {
 		return nil, nil

@@ -52,6 +52,7 @@ func (c snapshotCodec) restore(data []byte, v any) error {
 // may write to them. It leaves a [Root], and fields that are not exported.
 func empty(v reflect.Value) {
 	switch t := v.Type(); {
+	case v.IsZero(): // as most are in a new state: the cases that follow take longer to tell
 	case t == reflect.TypeFor[Root]():
 	case t.Kind() == reflect.Struct && !hasOwnForm(t):
 		for f := range fields(t) {
@@ -107,8 +108,8 @@ func hasOwnForm(t reflect.Type) bool {
 func implements(t, i reflect.Type) bool { return t.Implements(i) || reflect.PointerTo(t).Implements(i) }
 
 // checkEncoded checks all types that a codec reaches from t. path is the Go path of t, for the
-// error. tags are those of tagsOf. seen holds the types that were checked, since types may be recursive. A [Root] passes,
-// because the repository stores its state.
+// error. tags are those of tagsOf. seen holds the types that were checked, since types may be
+// recursive. A [Root] passes, because the repository stores its state.
 func checkEncoded(t reflect.Type, path string, tags []string, seen map[reflect.Type]bool) error {
 	if seen[t] || t == reflect.TypeFor[Root]() {
 		return nil
