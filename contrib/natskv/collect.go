@@ -15,11 +15,14 @@ type found struct {
 }
 
 // collect returns the live keys with a prefix that q selects, in order, at one
-// moment. The index must be ready.
-func (x *index) collect(prefix string, q *kv.Query) []found {
+// moment. ok is false if the index is not ready at that moment.
+func (x *index) collect(prefix string, q *kv.Query) (keys []found, ok bool) {
 	c := collector{now: x.stream.store.clock.now(), prefix: prefix, q: q, skip: q.Offset}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	if !x.usableLocked() {
+		return nil, false
+	}
 	room := x.keys.n
 	if q.Limit > 0 {
 		room = min(room, q.Limit)
@@ -33,7 +36,7 @@ func (x *index) collect(prefix string, q *kv.Query) []found {
 	} else {
 		x.keys.up(c.start(), c.add)
 	}
-	return c.out
+	return c.out, true
 }
 
 // collector gathers what a query selects.

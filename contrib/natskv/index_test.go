@@ -75,7 +75,7 @@ func checkSorted(t *rapid.T, s *sorted, model map[string]uint64, from string) {
 // testIndex returns an index that is ready, without a server.
 func testIndex(cacheBytes int64) *index {
 	s := &Store{
-		layout: GoMicro(false), cacheBytes: cacheBytes, indexKeys: 1 << 20, maxStale: DefaultMaxStale, auditEvery: time.Hour,
+		layout: GoMicro(false), cacheBytes: cacheBytes, indexKeys: 1 << 20, maxStale: time.Hour, auditEvery: time.Hour,
 		clock: newClock(),
 	}
 	st := newStream(s, "b")
@@ -117,8 +117,12 @@ func TestIndexShowsTheNewest(t *testing.T) {
 			}
 		}
 		want := selectKeys(all, q)
+		found, ok := x.collect(prefix, q)
+		if !ok {
+			t.Fatal("the index is not ready")
+		}
 		var got []string
-		for _, f := range x.collect(prefix, q) {
+		for _, f := range found {
 			got = append(got, f.key)
 			if f.seq != model[prefix+f.key].seq {
 				t.Fatalf("%s is at %d; want %d", f.key, f.seq, model[prefix+f.key].seq)
@@ -220,9 +224,40 @@ func TestIndexExpires(t *testing.T) {
 		{"longer", 101, 200, false},
 	} {
 		x.tell(c.key, delivery{seq: 1, time: now - c.age}, kv.OpUpdate, time.Duration(c.ttl))
-		got := len(x.collect("", &kv.Query{Prefix: c.key})) == 1
-		if got != c.want {
+		found, ok := x.collect("", &kv.Query{Prefix: c.key})
+		if got := len(found) == 1; !ok || got != c.want {
 			t.Errorf("%s is listed: %v; want %v", c.key, got, c.want)
+		}
+	}
+}
+
+// An index that begins anew has no list, also if it was ready just before, until it has been
+// told of everything.
+func TestIndexThatBeginsAnewHasNoList(t *testing.T) {
+	x := testIndex(0)
+	list := func() string {
+		keys, ok := x.collect("", &kv.Query{})
+		return fmt.Sprint(len(keys), " ", ok)
+	}
+	steps := []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"ready", func() error { return nil }, "2 true"},
+		{"begun anew", func() error { return x.restart(&facts{}) }, "0 false"},
+		{"half loaded", func() error { x.tell("a", delivery{seq: 1}, kv.OpUpdate, 0); return nil }, "0 false"},
+		{"loaded", func() error { x.tell("b", delivery{seq: 2}, kv.OpUpdate, 0); return x.synced() }, "2 true"},
+		{"stale", func() error { x.fresh = time.Now().Add(-2 * time.Hour); return nil }, "0 false"},
+	}
+	x.tell("a", delivery{seq: 1}, kv.OpUpdate, 0)
+	x.tell("b", delivery{seq: 2}, kv.OpUpdate, 0)
+	for _, s := range steps {
+		if err := s.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(); got != s.want {
+			t.Errorf("%s: the index lists %s; want %s", s.name, got, s.want)
 		}
 	}
 }

@@ -79,13 +79,17 @@ func (b *Bucket[T]) collect(ctx context.Context, op string, q *kv.Query) ([]foun
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
-	if err := b.stream.index.ready(ctx); err != nil {
-		if errors.Is(err, errNoBucket) {
-			return nil, nil
+	for {
+		if err := b.stream.index.ready(ctx); err != nil {
+			if errors.Is(err, errNoBucket) {
+				return nil, nil
+			}
+			return nil, b.stream.fail(op, "", err)
 		}
-		return nil, b.stream.fail(op, "", err)
+		if keys, ok := b.stream.index.collect(b.prefix, q); ok { // else it has begun anew since it was ready
+			return keys, nil
+		}
 	}
-	return b.stream.index.collect(b.prefix, q), nil
 }
 
 func keyEntry[T any](f *found) kv.Entry[T] {
