@@ -51,7 +51,7 @@ func openDeaf(t testing.TB, url string) *Bucket[string] {
 	x := b.stream.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.state, x.fresh = indexReady, time.Now()
+	x.state, x.fresh, x.bucket = indexReady, time.Now(), b.stream.known.Load().created
 	return b
 }
 

@@ -54,6 +54,7 @@ func (b *Bucket[T]) getMany(ctx context.Context, keys []string) ([]*message, boo
 // getter is one running getMany.
 type getter struct {
 	stream   *stream
+	facts    *facts           // of the bucket, before it was asked
 	subjects []string         // different ones
 	places   map[string][]int // of each among the keys
 	found    []*message
@@ -67,6 +68,7 @@ func (g *getter) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	g.facts = f
 	if g.stream.onlyLeader(f) {
 		return g.leader(ctx, g.subjects)
 	}
@@ -98,7 +100,7 @@ func (g *getter) take(m message) {
 		g.found[i] = &m
 	}
 	if full, ok := g.full(m.subject); ok && g.stream.index.running() {
-		g.stream.index.note(full, &m, operation(m.header), true)
+		g.stream.index.note(g.facts, full, &m, operation(m.header), true)
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 func (b *Bucket[T]) History(ctx context.Context, key string) iter.Seq2[kv.Entry[T], error] {
 	return func(yield func(kv.Entry[T], error) bool) {
 		full, token, err := b.locate("history", key)
+		var f *facts
 		if err == nil {
-			_, err = b.stream.find(ctx)
+			f, err = b.stream.find(ctx)
 		}
 		after := false // a deletion
 		for from := uint64(1); err == nil; {
@@ -26,7 +27,7 @@ func (b *Bucket[T]) History(ctx context.Context, key string) iter.Seq2[kv.Entry[
 				break
 			}
 			from = m.seq + 1
-			b.stream.index.tell(full, delivery{seq: m.seq, time: m.time.UnixNano()}, operation(m.header), ttlOf(m.header))
+			b.stream.index.tell(f, full, delivery{seq: m.seq, time: m.time.UnixNano()}, operation(m.header), ttlOf(m.header))
 			e, bad := b.value(ctx, key, &m, false)
 			ended := e.Op != kv.OpUpdate
 			if after && !ended {

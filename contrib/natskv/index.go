@@ -21,6 +21,9 @@ import (
 // the item is older than what the item says, and is dropped. So it does not matter
 // whether the feed or the writer itself is first to tell of a write, and what this
 // store wrote or read is never unseen again.
+//
+// Sequences of different buckets of one name say nothing of each other: what was asked for
+// while the bucket was another one is not taken in, see takes.
 type index struct {
 	stream *stream
 
@@ -28,6 +31,7 @@ type index struct {
 	keys     sorted
 	foreign  map[string]struct{} // keys that the layout cannot have made
 	state    indexState
+	bucket   time.Time // when it was created, by what the feed has told; zero: all is yet to be told
 	err      error     // why it is failed
 	applied  uint64    // the feed has told everything up to this sequence
 	fresh    time.Time // when the feed was last known to be up to date
@@ -102,7 +106,7 @@ func (x *index) run(ctx context.Context, f *feed) {
 
 // clear empties the index. The caller holds mu.
 func (x *index) clear() {
-	x.keys, x.foreign, x.applied, x.timed = sorted{}, nil, 0, 0
+	x.keys, x.foreign, x.applied, x.timed, x.bucket = sorted{}, nil, 0, 0, time.Time{}
 	x.cache = cache{limit: x.cache.limit}
 	x.fresh = time.Time{}
 }
@@ -111,17 +115,36 @@ func (x *index) clear() {
 // is not to be read again until the feed has found out what is there now.
 func (x *index) lost() {
 	x.mu.Lock()
-	if x.state == indexReady {
-		x.clear()
-		x.state = indexLoading
-		x.broadcast()
+	defer x.mu.Unlock()
+	if x.state == indexLoading || x.state == indexReady {
+		x.beginAnew()
 	}
-	f := x.feed
-	x.mu.Unlock()
-	if f != nil {
+}
+
+// beginAnew empties the index, and has the feed tell of all that is there. The caller holds mu.
+func (x *index) beginAnew() {
+	x.clear()
+	x.state = indexLoading
+	x.broadcast()
+	if f := x.feed; f != nil {
 		f.anew.Store(true)
 		f.wake()
 	}
+}
+
+// takes reports whether the index takes in an answer to what was asked for when f was known
+// of the bucket. If it is about another bucket, nobody knows which of the two has answered:
+// it begins anew, so that it is not behind the answer. The caller holds mu.
+func (x *index) takes(f *facts) bool {
+	switch {
+	case x.state != indexLoading && x.state != indexReady, x.bucket.IsZero(): // the feed will tell
+		return false
+	case x.bucket.Equal(f.created):
+		return true
+	}
+	x.beginAnew()
+	x.stream.shared(attemptsPause) // f may be what is known still
+	return false
 }
 
 // reload has the feed, if it runs, tell again of all that is there.
@@ -233,13 +256,13 @@ func (x *index) usableLocked() bool {
 	return x.state == indexReady && time.Since(x.fresh) <= x.stream.store.maxStale
 }
 
-// note takes in a message that the store wrote or read. It does nothing if the
-// index is not running.
+// note takes in a message that the store wrote or read, with what was known of the bucket
+// before. It does nothing if the index is not running.
 // The time of a message that it wrote is an estimate until the feed tells: exact is false.
-func (x *index) note(full string, m *message, op kv.Op, exact bool) {
+func (x *index) note(f *facts, full string, m *message, op kv.Op, exact bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.state != indexLoading && x.state != indexReady {
+	if !x.takes(f) {
 		return
 	}
 	i := x.set(full, m.seq, m.time.UnixNano(), op, ttlOf(m.header), exact)
@@ -249,11 +272,11 @@ func (x *index) note(full string, m *message, op kv.Op, exact bool) {
 	}
 }
 
-// tell takes in what the store has seen of a key, without its value.
-func (x *index) tell(full string, d delivery, op kv.Op, ttl time.Duration) {
+// tell takes in what the store has seen of a key, without its value. f is as in note.
+func (x *index) tell(f *facts, full string, d delivery, op kv.Op, ttl time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.state == indexLoading || x.state == indexReady {
+	if x.takes(f) {
 		x.set(full, d.seq, d.time, op, ttl, true)
 	}
 }
@@ -263,6 +286,14 @@ func (x *index) running() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.state == indexLoading || x.state == indexReady
+}
+
+// passed reports whether the index is about a later bucket than f: what a watch of f has yet
+// to tell is of no interest.
+func (x *index) passed(f *facts) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.bucket.After(f.created)
 }
 
 // set gives the item of a key a message, unless it has a newer one. It returns
@@ -354,10 +385,13 @@ func (x *index) newest(full string) (uint64, bool) {
 }
 
 // gone takes a key out that the leader does not have, if nothing was told of it
-// since it had the sequence given.
-func (x *index) gone(full string, seq uint64) {
+// since it had the sequence given. f is as in note.
+func (x *index) gone(f *facts, full string, seq uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if !x.takes(f) {
+		return
+	}
 	if i := x.keys.get(full); i != nil && i.seq == seq {
 		x.drop(i)
 	}
@@ -380,11 +414,11 @@ func (x *index) errTooManyKeys() error {
 }
 
 // restart is told by the feed when all that is there follows.
-func (x *index) restart(*facts) error {
+func (x *index) restart(f *facts) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.clear()
-	x.state = indexLoading
+	x.state, x.bucket = indexLoading, f.created
 	x.broadcast()
 	return nil
 }
@@ -426,6 +460,9 @@ func (x *index) alive(seq uint64) {
 func (x *index) synced() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.bucket.IsZero() { // it is to begin anew
+		return nil
+	}
 	x.state = indexReady
 	x.fresh = time.Now()
 	x.audited = x.fresh

@@ -72,14 +72,17 @@ func checkSorted(t *rapid.T, s *sorted, model map[string]uint64, from string) {
 	}
 }
 
-// testIndex returns an index that is ready, without a server.
+// Two buckets of one name, the second made after the first was deleted.
+var bucketA, bucketB = &facts{created: time.Unix(1, 0)}, &facts{created: time.Unix(2, 0)}
+
+// testIndex returns an index of bucketA that is ready, without a server.
 func testIndex(cacheBytes int64) *index {
 	s := &Store{
 		layout: GoMicro(false), cacheBytes: cacheBytes, indexKeys: 1 << 20, maxStale: time.Hour, auditEvery: time.Hour,
 		clock: newClock(),
 	}
 	st := newStream(s, "b")
-	st.index.state, st.index.audited = indexReady, time.Now()
+	st.index.state, st.index.bucket, st.index.audited = indexReady, bucketA.created, time.Now()
 	st.index.alive(0)
 	return st.index
 }
@@ -98,7 +101,7 @@ func TestIndexShowsTheNewest(t *testing.T) {
 		ops := rapid.SampledFrom([]kv.Op{kv.OpUpdate, kv.OpUpdate, kv.OpDelete, kv.OpPurge, kv.OpExpire})
 		for range rapid.IntRange(0, 60).Draw(t, "events") {
 			k, seq, op := names.Draw(t, "key"), rapid.Uint64Range(1, 50).Draw(t, "seq"), ops.Draw(t, "op")
-			x.tell(k, delivery{seq: seq, time: 1}, op, 0)
+			x.tell(bucketA, k, delivery{seq: seq, time: 1}, op, 0)
 			if model[k].seq <= seq {
 				model[k] = state{seq, op == kv.OpUpdate}
 			}
@@ -169,12 +172,12 @@ func TestCacheIsCoherent(t *testing.T) {
 			op := kv.OpUpdate
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				x.note(k, &message{seq: seq, data: make([]byte, size)}, op, rapid.Bool().Draw(t, "exact"))
+				x.note(bucketA, k, &message{seq: seq, data: make([]byte, size)}, op, rapid.Bool().Draw(t, "exact"))
 			case 1:
 				op = kv.OpDelete
-				x.tell(k, delivery{seq: seq}, op, 0)
+				x.tell(bucketA, k, delivery{seq: seq}, op, 0)
 			case 2:
-				x.tell(k, delivery{seq: seq}, op, 0)
+				x.tell(bucketA, k, delivery{seq: seq}, op, 0)
 			case 3:
 				if m, ok := x.peek(k); ok && m.seq != 0 && (m.seq != newest[k] || !live[k]) || ok && m.seq == 0 && live[k] {
 					t.Fatalf("%s is shown at %d; the newest is %d, live %v", k, m.seq, newest[k], live[k])
@@ -223,7 +226,7 @@ func TestIndexExpires(t *testing.T) {
 		{"short", 60, 50, false},
 		{"longer", 101, 200, false},
 	} {
-		x.tell(c.key, delivery{seq: 1, time: now - c.age}, kv.OpUpdate, time.Duration(c.ttl))
+		x.tell(bucketA, c.key, delivery{seq: 1, time: now - c.age}, kv.OpUpdate, time.Duration(c.ttl))
 		found, ok := x.collect("", &kv.Query{Prefix: c.key})
 		if got := len(found) == 1; !ok || got != c.want {
 			t.Errorf("%s is listed: %v; want %v", c.key, got, c.want)
@@ -245,19 +248,58 @@ func TestIndexThatBeginsAnewHasNoList(t *testing.T) {
 		want string
 	}{
 		{"ready", func() error { return nil }, "2 true"},
-		{"begun anew", func() error { return x.restart(&facts{}) }, "0 false"},
-		{"half loaded", func() error { x.tell("a", delivery{seq: 1}, kv.OpUpdate, 0); return nil }, "0 false"},
-		{"loaded", func() error { x.tell("b", delivery{seq: 2}, kv.OpUpdate, 0); return x.synced() }, "2 true"},
+		{"begun anew", func() error { return x.restart(bucketA) }, "0 false"},
+		{"half loaded", func() error { x.tell(bucketA, "a", delivery{seq: 1}, kv.OpUpdate, 0); return nil }, "0 false"},
+		{"loaded", func() error { x.tell(bucketA, "b", delivery{seq: 2}, kv.OpUpdate, 0); return x.synced() }, "2 true"},
 		{"stale", func() error { x.fresh = time.Now().Add(-2 * time.Hour); return nil }, "0 false"},
 	}
-	x.tell("a", delivery{seq: 1}, kv.OpUpdate, 0)
-	x.tell("b", delivery{seq: 2}, kv.OpUpdate, 0)
+	x.tell(bucketA, "a", delivery{seq: 1}, kv.OpUpdate, 0)
+	x.tell(bucketA, "b", delivery{seq: 2}, kv.OpUpdate, 0)
 	for _, s := range steps {
 		if err := s.do(); err != nil {
 			t.Fatal(err)
 		}
 		if got := list(); got != s.want {
 			t.Errorf("%s: the index lists %s; want %s", s.name, got, s.want)
+		}
+	}
+}
+
+// What was asked for when the bucket was another one is not taken in. The index begins anew,
+// and has no list before: the answer may have come from either bucket.
+func TestIndexIsOfOneBucket(t *testing.T) {
+	old, now := message{seq: 900}, message{seq: 1}
+	for name, answer := range map[string]func(x *index){
+		"read or written": func(x *index) { x.note(bucketA, "k", &old, kv.OpUpdate, true) },
+		"seen":            func(x *index) { x.tell(bucketA, "k", delivery{seq: 900}, kv.OpUpdate, 0) },
+		"absent":          func(x *index) { x.gone(bucketA, "k", 1) },
+	} {
+		x := testIndex(1 << 20)
+		x.stream.store.mu.closed = true // no lookups
+		x.feed = newFeed(x.stream)
+		begin := func() string {
+			x.restart(bucketB)
+			x.note(bucketB, "k", &now, kv.OpUpdate, true)
+			x.synced()
+			keys, ok := x.collect("", &kv.Query{})
+			return fmt.Sprint(keys, ok)
+		}
+		want := fmt.Sprint([]found{{key: "k", seq: 1, time: now.time.UnixNano()}}, true)
+		x.note(bucketA, "k", &old, kv.OpUpdate, true)
+		if got := begin(); got != want {
+			t.Errorf("%s: the index of the new bucket has %s; want %s", name, got, want)
+		}
+		answer(x)
+		x.synced() // by the feed, which has not begun anew yet
+		if keys, ok := x.collect("", &kv.Query{}); ok || !x.feed.anew.Load() {
+			t.Errorf("%s: the index lists %v, %v, and begins anew: %v; want that it does before it lists", name, keys, ok, x.feed.anew.Load())
+		}
+		answer(x) // also while it begins
+		if got := begin(); got != want {
+			t.Errorf("%s: the index that has begun anew has %s; want %s", name, got, want)
+		}
+		if !x.passed(bucketA) || x.passed(bucketB) {
+			t.Errorf("%s: what watches tell of the old bucket is of interest, or that of the new one is not", name)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package natskv
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -99,7 +100,7 @@ func TestWatchYieldsCreationAfterExpiry(t *testing.T) {
 		yield: func(e kv.Entry[string], err error) bool { got = append(got, e.Op); return err == nil },
 	}
 	w.presence.complete = true
-	if err := w.synced(); err != nil {
+	if err := cmp.Or(w.restart(bucketA), w.synced()); err != nil {
 		t.Fatal(err)
 	}
 	for i, key := range []string{"k", "other", "k", "k"} { // at 0, 2, 4 and 4.5 seconds

@@ -70,7 +70,8 @@ func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision kv.Rev
 	if err != nil {
 		return kv.Entry[T]{}, err
 	}
-	if _, err := b.stream.find(ctx); err != nil {
+	f, err := b.stream.find(ctx)
+	if err != nil {
 		return kv.Entry[T]{}, b.stream.fail("get", key, err)
 	}
 	m, err := b.stream.fetch(ctx, map[string]any{"seq": uint64(revision)})
@@ -81,7 +82,7 @@ func (b *Bucket[T]) GetRevision(ctx context.Context, key string, revision kv.Rev
 		return kv.Entry[T]{}, b.stream.fail("get", key, err)
 	}
 	op := operation(m.header)
-	b.stream.index.tell(full, delivery{seq: m.seq, time: m.time.UnixNano()}, op, ttlOf(m.header))
+	b.stream.index.tell(f, full, delivery{seq: m.seq, time: m.time.UnixNano()}, op, ttlOf(m.header))
 	if op != kv.OpUpdate {
 		return b.entry("get", key, &m, false)
 	}
@@ -107,9 +108,9 @@ func (s *stream) get(ctx context.Context, full, token string) (message, error) {
 	switch {
 	case err == nil:
 		known := m // on the heap only where there is an index
-		s.index.note(full, &known, operation(m.header), true)
+		s.index.note(f, full, &known, operation(m.header), true)
 	case errors.Is(err, errNoMessage) && before > 0:
-		s.index.gone(full, before)
+		s.index.gone(f, full, before)
 	}
 	return m, err
 }

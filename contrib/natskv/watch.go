@@ -77,7 +77,7 @@ type watch[T any] struct {
 	ctx   context.Context
 	yield func(kv.Entry[T], error) bool
 
-	begun    bool
+	bucket   *facts // that the watch is of; nil until it has begun
 	presence presence
 	position uint64
 }
@@ -106,11 +106,11 @@ func (w *watch[T]) run() error {
 }
 
 func (w *watch[T]) restart(f *facts) error {
-	if w.begun || uint64(w.o.After) > f.last {
+	if w.bucket != nil || uint64(w.o.After) > f.last {
 		return &mainstem.Error{Kind: mainstem.KindUnavailable, Op: "watch", Space: w.stream.bucket,
 			Err: errors.New("the bucket was made anew, or has lost its end"), Hint: "begin the watch anew"}
 	}
-	w.begun = true
+	w.bucket = f
 	return nil
 }
 
@@ -134,8 +134,8 @@ func (w *watch[T]) deliver(m *nats.Msg, d delivery) error {
 		return nil
 	}
 	op, ttl := operation(m.Header), ttlOf(m.Header)
-	if w.stream.index.running() { // what this client has seen, its lists and cached values are not behind
-		w.stream.index.tell(full, d, op, ttl)
+	if x := w.stream.index; x.running() && !x.passed(w.bucket) { // what this client has seen, its lists and cached values are not behind
+		x.tell(w.bucket, full, d, op, ttl)
 	}
 	if !strings.HasPrefix(key, w.o.Prefix) {
 		return nil

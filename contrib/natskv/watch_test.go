@@ -247,6 +247,52 @@ func TestBucketMadeAnew(t *testing.T) {
 	wantError(t, err, errNotFound)
 }
 
+// What a slow watch tells of a bucket that was deleted does not reach the lists of the new one.
+func TestSlowWatchOfADeletedBucket(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	ctx := t.Context()
+	b := table[string](t, open(t, srv.URL(), &natskv.Options{CacheBytes: 1 << 20, MaxStale: natskv.MinMaxStale}), "b", nil)
+	for range 10 {
+		must[kv.Revision](t)(b.Put(ctx, "first", "old"))
+	}
+	must[kv.Revision](t)(b.Put(ctx, "k", "old"))
+	listed := func() (r kv.Revision) {
+		for e, err := range b.List(ctx, &kv.Query{Prefix: "k", KeysOnly: true}) {
+			noError(t, err)
+			r = e.Revision
+		}
+		return r
+	}
+	if r := listed(); r != 11 {
+		t.Fatalf("k is listed at %d; want 11", r)
+	}
+	first, goOn := make(chan struct{}), make(chan struct{})
+	watching, stop := context.WithCancel(ctx)
+	var once sync.Once
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for range b.Watch(watching, nil) {
+			once.Do(func() { close(first) })
+			select {
+			case <-goOn:
+			case <-watching.Done():
+			}
+		}
+	})
+	defer watch.Wait()
+	defer stop()
+	<-first
+	other := open(t, srv.URL(), nil)
+	noError(t, other.DropTable(ctx, "", "b"))
+	must[kv.Revision](t)(table[string](t, other, "b", nil).Put(ctx, "k", "new"))
+	testkit.Eventually(t, "the list is that of the new bucket", func() bool { return listed() == 1 })
+	close(goOn)
+	watch.Wait()
+	if r := listed(); r != 1 {
+		t.Errorf("k is listed at %d; want 1", r)
+	}
+}
+
 // The KeyValue API of nats.go, and its watcher, see the same data, both ways.
 func TestPlainClientSeesTheSame(t *testing.T) {
 	srv := testnats.NewServer(t, nil)

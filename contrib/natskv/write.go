@@ -209,7 +209,7 @@ func (b *Bucket[T]) commit(ctx context.Context, op, key string, w *written, s se
 	for {
 		seq, sent, err := b.stream.write(ctx, &w.request)
 		if errors.Is(err, errNoBucket) && !sent { // dropped since
-			if _, err := b.ensure(ctx); err != nil {
+			if w.facts, err = b.ensure(ctx); err != nil {
 				return 0, b.stream.failWrite(op, key, false, err)
 			}
 			seq, sent, err = b.stream.write(ctx, &w.request)
@@ -238,6 +238,7 @@ func (b *Bucket[T]) commit(ctx context.Context, op, key string, w *written, s se
 type written struct {
 	request
 	full, token string
+	facts       *facts // of the bucket, before the message is sent
 }
 
 // prepare makes w the message of a value.
@@ -265,7 +266,7 @@ func (b *Bucket[T]) prepare(ctx context.Context, f *facts, op, key string, value
 	case optRevision:
 		h = with(h, headerExpected, strconv.FormatUint(uint64(s.revision), 10))
 	}
-	*w = written{request: request{subject: b.stream.publish + token, header: h, data: body}, full: full, token: token}
+	*w = written{request: request{subject: b.stream.publish + token, header: h, data: body}, full: full, token: token, facts: f}
 	return b.offload(ctx, f, op, key, w)
 }
 
@@ -332,7 +333,7 @@ func (s *stream) wrote(w *written, seq uint64, op kv.Op) {
 	if s.store.cacheBytes > 0 && op == kv.OpUpdate {
 		m.data = append(make([]byte, 0, len(w.data)), w.data...)
 	}
-	s.index.note(w.full, &m, op, false)
+	s.index.note(w.facts, w.full, &m, op, false)
 }
 
 // Codes of a condition that does not hold: the second is that of clusters.
@@ -350,9 +351,9 @@ func (s *stream) contend(ctx context.Context, op, key string, w *written, o sett
 	m, err := s.fetchLeader(ctx, w.token)
 	switch {
 	case err == nil:
-		s.index.note(w.full, &m, operation(m.header), true)
+		s.index.note(w.facts, w.full, &m, operation(m.header), true)
 	case errors.Is(err, errNoMessage):
-		s.index.gone(w.full, before)
+		s.index.gone(w.facts, w.full, before)
 	default:
 		return s.failWrite(op, key, false, err)
 	}
@@ -383,7 +384,8 @@ func (b *Bucket[T]) end(ctx context.Context, op, key string, h nats.Header, did 
 	if err != nil {
 		return notWritten(err)
 	}
-	if _, err := b.stream.find(ctx); err != nil {
+	f, err := b.stream.find(ctx)
+	if err != nil {
 		if errors.Is(err, errNoBucket) && s.condition == 0 {
 			return nil
 		}
@@ -392,7 +394,7 @@ func (b *Bucket[T]) end(ctx context.Context, op, key string, h nats.Header, did 
 	if s.condition == optRevision {
 		h[headerExpected] = []string{strconv.FormatUint(uint64(s.revision), 10)}
 	}
-	w := &written{request: request{subject: b.stream.publish + token, header: h}, full: full, token: token}
+	w := &written{request: request{subject: b.stream.publish + token, header: h}, full: full, token: token, facts: f}
 	old := b.reference(ctx, token)
 	seq, sent, err := b.stream.write(ctx, &w.request)
 	switch {
