@@ -191,7 +191,7 @@ func (s *Store) drop(ctx context.Context, st *stream, want map[string]string) er
 			return st.failWrite("drop", "", false, fmt.Errorf("list the large values: %w", err))
 		}
 	}
-	if sent, err := s.ask(ctx, "STREAM.DELETE."+st.name, nil, nil); err != nil {
+	if sent, err := st.askPatiently(ctx, "STREAM.DELETE.", nil, nil); err != nil {
 		return st.failWrite("drop", "", sent, err)
 	}
 	st.known.Store(nil)

@@ -242,7 +242,11 @@ func (s *stream) sync(ctx context.Context) error {
 	if err := s.index.ready(ctx); err != nil {
 		return err
 	}
-	info, err := s.info(ctx)
+	var info *streamInfo
+	err := s.retry(ctx, func() (err error) {
+		info, err = s.info(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}

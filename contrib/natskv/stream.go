@@ -96,7 +96,7 @@ const lookAgain = 30 * time.Second
 func (s *stream) find(ctx context.Context) (*facts, error) {
 	f := s.known.Load()
 	if f == nil {
-		return s.look(ctx, 0, false)
+		return s.lookPatiently(ctx, false)
 	}
 	if time.Since(f.asked) > lookAgain {
 		s.shared(attemptsPause)
@@ -105,7 +105,16 @@ func (s *stream) find(ctx context.Context) (*facts, error) {
 }
 
 // refresh returns the facts about the bucket as they are now.
-func (s *stream) refresh(ctx context.Context) (*facts, error) { return s.look(ctx, 0, true) }
+func (s *stream) refresh(ctx context.Context) (*facts, error) { return s.lookPatiently(ctx, true) }
+
+// lookPatiently is look, and again while the bucket has no leader.
+func (s *stream) lookPatiently(ctx context.Context, fresh bool) (f *facts, err error) {
+	err = s.retry(ctx, func() error {
+		f, err = s.look(ctx, 0, fresh)
+		return err
+	})
+	return f, err
+}
 
 // lookup is one question to the server about the bucket, for all who wait for its end.
 type lookup struct {
@@ -335,13 +344,13 @@ func (s *stream) change(ctx context.Context, edit func(map[string]json.RawMessag
 	var raw struct {
 		Config map[string]json.RawMessage `json:"config"`
 	}
-	if _, err := s.store.ask(ctx, "STREAM.INFO."+s.name, nil, &raw); err != nil {
+	if _, err := s.askPatiently(ctx, "STREAM.INFO.", nil, &raw); err != nil {
 		return nil, err
 	}
 	if err := edit(raw.Config); err != nil {
 		return nil, err
 	}
-	if sent, err := s.store.ask(ctx, "STREAM.UPDATE."+s.name, raw.Config, nil); err != nil {
+	if sent, err := s.askPatiently(ctx, "STREAM.UPDATE.", raw.Config, nil); err != nil {
 		return nil, fmt.Errorf("change the settings of the bucket: %w", unanswered(sent, err))
 	}
 	return s.refresh(ctx)
@@ -368,6 +377,16 @@ func (s *stream) retry(ctx context.Context, do func() error) error {
 			return err
 		}
 	}
+}
+
+// askPatiently is ask of the store about the bucket, and again while that has no leader.
+func (s *stream) askPatiently(ctx context.Context, what string, in, out any) (sent bool, err error) {
+	err = s.retry(ctx, func() error {
+		sent, err = s.store.ask(ctx, what+s.name, in, out)
+		sent = sent && !isNoLeader(err)
+		return err
+	})
+	return sent, err
 }
 
 // isNoLeader reports whether the request certainly had no effect, and may have one soon.

@@ -130,3 +130,53 @@ func TestOutcomesOfUnansweredChanges(t *testing.T) {
 		cancel()
 	}
 }
+
+// A bucket that has no leader for a moment is asked again, whatever the call asks first.
+func TestCallsWaitForALeader(t *testing.T) {
+	srv := testnats.NewServer(t, nil)
+	var mu sync.Mutex
+	refuse := make(map[string]bool) // by request; each once
+	api := through(t, srv.URL(), func(request string, m *nats.Msg) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		request, _, _ = strings.Cut(request, ".KV_")
+		refused := refuse[request]
+		refuse[request] = false
+		if refused {
+			m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`))
+		}
+		return refused
+	})
+	for _, test := range []struct {
+		name string
+		call func(ctx context.Context, b *Bucket[string]) error
+	}{
+		{"Ensure", func(ctx context.Context, b *Bucket[string]) error { return b.Ensure(ctx) }},
+		{"Put", func(ctx context.Context, b *Bucket[string]) error { _, err := b.Put(ctx, "k", "v"); return err }},
+		{"Get", func(ctx context.Context, b *Bucket[string]) error { _, err := b.Get(ctx, "k"); return err }},
+		{"Count", func(ctx context.Context, b *Bucket[string]) error { _, err := b.Count(ctx, nil); return err }},
+		{"Sync", func(ctx context.Context, b *Bucket[string]) error { return b.Sync(ctx) }},
+		{"Adopt", func(ctx context.Context, b *Bucket[string]) error { return b.store.Adopt(ctx, "", "b") }},
+		{"DropTable", func(ctx context.Context, b *Bucket[string]) error { return b.store.DropTable(ctx, "", "b") }},
+	} {
+		for _, begun := range []bool{false, true} {
+			if begun && test.name == "DropTable" {
+				continue // it is dropped
+			}
+			s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, srv.URL()), &Options{APIPrefix: api}))
+			t.Cleanup(func() { s.Close() })
+			b := must[*Bucket[string]](t)(Open[string](s, "b", nil))
+			if begun {
+				must[int64](t)(b.Count(t.Context(), nil))
+			}
+			mu.Lock()
+			for _, request := range []string{"STREAM.INFO", "STREAM.CREATE", "STREAM.UPDATE", "STREAM.DELETE"} {
+				refuse[request] = true
+			}
+			mu.Unlock()
+			if err := test.call(t.Context(), b); err != nil {
+				t.Errorf("%s, with an index: %v: %v", test.name, begun, err)
+			}
+		}
+	}
+}

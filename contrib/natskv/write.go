@@ -319,6 +319,7 @@ func (s *stream) writeOnce(ctx context.Context, r *request) (seq uint64, sent bo
 func (s *stream) writePatiently(ctx context.Context, r *request) (seq uint64, sent bool, err error) {
 	err = s.retry(ctx, func() error {
 		seq, sent, err = s.writeOnce(ctx, r)
+		sent = sent && !isNoLeader(err)
 		return err
 	})
 	return seq, sent, err
