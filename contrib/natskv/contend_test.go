@@ -1,6 +1,7 @@
 package natskv
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"testing"
@@ -28,17 +29,33 @@ func must[T any](t testing.TB) func(T, error) T {
 // connectTo returns a connection to a server, closed when the test ends.
 func connectTo(t testing.TB, url string) *nats.Conn {
 	t.Helper()
-	nc := must[*nats.Conn](t)(nats.Connect(url))
-	t.Cleanup(nc.Close)
-	return nc
+	return testnats.Connect(t, url)
+}
+
+// openStore returns a store with a connection of its own. Its requests may take as long as the
+// test waits for anything, unless o says otherwise.
+func openStore(t testing.TB, url string, o *Options) *Store {
+	t.Helper()
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	c.Timeout = cmp.Or(c.Timeout, testkit.Patience)
+	s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, url), &c))
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// jetStream returns JetStream of a server, with a connection of its own.
+func jetStream(t testing.TB, url string) jetstream.JetStream {
+	t.Helper()
+	return testnats.JetStream(t, connectTo(t, url))
 }
 
 // openTable returns the table b of a store with a connection of its own. It exists.
 func openTable(t testing.TB, url string, o *Options) *Bucket[string] {
 	t.Helper()
-	s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, url), o))
-	t.Cleanup(func() { s.Close() })
-	b := must[*Bucket[string]](t)(Open[string](s, "b", nil))
+	b := must[*Bucket[string]](t)(Open[string](openStore(t, url, o), "b", nil))
 	must[*facts](t)(b.ensure(t.Context()))
 	return b
 }
@@ -95,8 +112,7 @@ func TestConflictsTellTheCacheOfAbsence(t *testing.T) {
 	ctx := t.Context()
 	other := openTable(t, srv.URL(), nil)
 	b := openDeaf(t, srv.URL())
-	js := must[jetstream.JetStream](t)(jetstream.New(connectTo(t, srv.URL())))
-	stream := must[jetstream.Stream](t)(js.Stream(ctx, "KV_b"))
+	stream := must[jetstream.Stream](t)(jetStream(t, srv.URL()).Stream(ctx, "KV_b"))
 	for key, end := range map[string]func(key string) error{
 		"deleted": func(key string) error { return other.Delete(ctx, key) },
 		"removed": func(key string) error { return stream.Purge(ctx, jetstream.WithPurgeSubject("$KV.b."+key)) },

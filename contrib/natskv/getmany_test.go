@@ -61,7 +61,7 @@ func through(t *testing.T, url string, answer func(request string, m *nats.Msg) 
 		if !strings.HasPrefix(subject, "$KV.") {
 			subject = defaultAPI + subject
 		}
-		if answer, err := nc.Request(subject, m.Data, DefaultTimeout); err == nil {
+		if answer, err := nc.Request(subject, m.Data, testnats.Patience); err == nil {
 			m.RespondMsg(&nats.Msg{Header: answer.Header, Data: answer.Data})
 		}
 	}))
@@ -168,8 +168,7 @@ func TestDropDatabaseWantsAllAnswers(t *testing.T) {
 		m.Respond([]byte(`{"total":3,"limit":256,"streams":[],"missing":["KV_app_t","KV_base","OBJ_other"]}`))
 		return true
 	})
-	s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, srv.URL()), &Options{Layout: layout, APIPrefix: api}))
-	t.Cleanup(func() { s.Close() })
+	s := openStore(t, srv.URL(), &Options{Layout: layout, APIPrefix: api})
 	for database, want := range map[string]error{
 		"app": mainstem.ErrUnavailable, "base": mainstem.ErrUnavailable, "app2": mainstem.ErrNotFound, "other": mainstem.ErrNotFound,
 	} {

@@ -1,6 +1,8 @@
 package natskv_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -47,19 +49,32 @@ func wantError(t testing.TB, err, want error) {
 // connect returns a connection to a server, closed when the test ends.
 func connect(t testing.TB, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0))
-	noError(t, err)
-	t.Cleanup(nc.Close)
-	return nc
+	return testnats.Connect(t, url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0))
 }
 
-// open returns a store with a connection of its own.
+// open returns a store with a connection of its own. It has all the time to open, and so have
+// its requests, unless o says otherwise.
 func open(t testing.TB, url string, o *natskv.Options) *natskv.Store {
 	t.Helper()
-	s, err := natskv.OpenStore(t.Context(), connect(t, url), o)
+	var c natskv.Options
+	if o != nil {
+		c = *o
+	}
+	c.Timeout = cmp.Or(c.Timeout, patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := natskv.OpenStore(ctx, connect(t, url), &c)
 	noError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// openRestless is open for a test whose servers stop: what a server was asked before is asked
+// again soon, unless the context of a call has a deadline.
+func openRestless(t testing.TB, url string, o natskv.Options) *natskv.Store {
+	t.Helper()
+	o.Timeout = natskv.DefaultTimeout
+	return open(t, url, &o)
 }
 
 func table[T any](t testing.TB, s *natskv.Store, name string, o *natskv.TableOptions) *natskv.Bucket[T] {
@@ -79,11 +94,25 @@ func keysOf[T any](t testing.TB, b *natskv.Bucket[T], q *kv.Query) []string {
 	return keys
 }
 
+// keysInTheEnd is keysOf for a store of openRestless: again while its index is not up to date.
+func keysInTheEnd[T any](t testing.TB, b *natskv.Bucket[T], q *kv.Query) (keys []string) {
+	t.Helper()
+	testkit.Succeeds(t, "the keys are listed", func() error {
+		keys = nil
+		for k, err := range b.Keys(t.Context(), q) {
+			if err != nil {
+				return err
+			}
+			keys = append(keys, k)
+		}
+		return nil
+	})
+	return keys
+}
+
 func js(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
-	j, err := jetstream.New(connect(t, url))
-	noError(t, err)
-	return j
+	return testnats.JetStream(t, connect(t, url))
 }
 
 func orb(t testing.TB, o natskv.OrbOptions) natskv.Layout {

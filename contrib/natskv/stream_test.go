@@ -24,8 +24,7 @@ import (
 func TestAuditFindsANewMaxAge(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
 	ctx := t.Context()
-	s := must[*Store](t)(OpenStore(ctx, connectTo(t, srv.URL()), &Options{AuditEvery: 10 * time.Millisecond, MaxStale: MinMaxStale}))
-	t.Cleanup(func() { s.Close() })
+	s := openStore(t, srv.URL(), &Options{AuditEvery: 10 * time.Millisecond, MaxStale: MinMaxStale})
 	b := must[*Bucket[string]](t)(Open[string](s, "b", &TableOptions{MaxAge: time.Hour}))
 	must[kv.Revision](t)(b.Put(ctx, "k", "v"))
 	age := func() (age time.Duration) {
@@ -40,7 +39,7 @@ func TestAuditFindsANewMaxAge(t *testing.T) {
 	if got := age(); got != time.Hour {
 		t.Fatalf("the value is kept for %v; want 1h", got)
 	}
-	streams := must[jetstream.JetStream](t)(jetstream.New(connectTo(t, srv.URL())))
+	streams := jetStream(t, srv.URL())
 	config := must[jetstream.Stream](t)(streams.Stream(ctx, "KV_b")).CachedInfo().Config
 	config.MaxAge = 24 * time.Hour
 	must[jetstream.Stream](t)(streams.UpdateStream(ctx, config))
@@ -66,8 +65,7 @@ func TestFactsAreLookedUpAgain(t *testing.T) {
 // after another.
 func TestLookupsHeedContexts(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
-	s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, srv.URL()), &Options{Timeout: time.Hour}))
-	t.Cleanup(func() { s.Close() })
+	s := openStore(t, srv.URL(), &Options{Timeout: time.Hour})
 	srv.Stop()
 	b := must[*Bucket[string]](t)(Open[string](s, "b", nil))
 	patient, end := context.WithCancelCause(t.Context())
@@ -109,8 +107,7 @@ func TestOutcomesOfUnansweredChanges(t *testing.T) {
 		return change
 	})
 	openTable(t, srv.URL(), nil) // the bucket b
-	s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, srv.URL()), &Options{APIPrefix: api}))
-	t.Cleanup(func() { s.Close() })
+	s := openStore(t, srv.URL(), &Options{APIPrefix: api})
 	b := must[*Bucket[string]](t)(Open[string](s, "new", nil))
 	for _, test := range []struct {
 		name string
@@ -163,8 +160,7 @@ func TestCallsWaitForALeader(t *testing.T) {
 			if begun && test.name == "DropTable" {
 				continue // it is dropped
 			}
-			s := must[*Store](t)(OpenStore(t.Context(), connectTo(t, srv.URL()), &Options{APIPrefix: api}))
-			t.Cleanup(func() { s.Close() })
+			s := openStore(t, srv.URL(), &Options{APIPrefix: api})
 			b := must[*Bucket[string]](t)(Open[string](s, "b", nil))
 			if begun {
 				must[int64](t)(b.Count(t.Context(), nil))

@@ -162,13 +162,14 @@ func TestWatchEnds(t *testing.T) {
 // A server that restarts under watches, lists and caches leaves no hole.
 func TestServerRestarts(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
-	ctx := t.Context()
-	reader := table[string](t, open(t, srv.URL(), &natskv.Options{CacheBytes: 1 << 20, MaxStale: natskv.MinMaxStale}), "b", nil)
-	writer := table[string](t, open(t, srv.URL(), nil), "b", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+	defer cancel()
+	reader := table[string](t, openRestless(t, srv.URL(), natskv.Options{CacheBytes: 1 << 20, MaxStale: natskv.MinMaxStale}), "b", nil)
+	writer := table[string](t, openRestless(t, srv.URL(), natskv.Options{}), "b", nil)
 	must[kv.Revision](t)(writer.Put(ctx, "n", "0"))
 	w := follow(t, reader, nil)
 	w.await(t, "update n=0", "synced")
-	if got := keysOf(t, reader, nil); !slices.Equal(got, []string{"n"}) {
+	if got := keysInTheEnd(t, reader, nil); !slices.Equal(got, []string{"n"}) {
 		t.Fatalf("keys %q", got)
 	}
 	want := []string{"update n=0", "synced"}
@@ -187,7 +188,7 @@ func TestServerRestarts(t *testing.T) {
 	put(t, writer, "n", "end")
 	want = append(want, "update n=end")
 	w.await(t, want...)
-	if got := len(keysOf(t, reader, nil)); got != 3*19+1 {
+	if got := len(keysInTheEnd(t, reader, nil)); got != 3*19+1 {
 		t.Errorf("%d keys after the restarts; want %d", got, 3*19+1)
 	}
 	e := must[kv.Entry[string]](t)(reader.Get(ctx, "n"))

@@ -414,19 +414,14 @@ func TestIndexLimit(t *testing.T) {
 // An answer that does not come leaves the outcome open; a server that is not there does not.
 func TestOutcomes(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
-	patient, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	s, err := natskv.OpenStore(patient, connect(t, srv.URL()), &natskv.Options{Timeout: 300 * time.Millisecond})
-	noError(t, err)
-	t.Cleanup(func() { s.Close() })
-	b := table[string](t, s, "b", nil)
+	b := table[string](t, open(t, srv.URL(), &natskv.Options{Timeout: 300 * time.Millisecond}), "b", nil)
 	testkit.Eventually(t, "the bucket is there, and answers in time", func() bool {
 		_, err := b.Put(t.Context(), "k", "1")
 		return err == nil
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = b.Put(ctx, "k", "2")
+	_, err := b.Put(ctx, "k", "2")
 	if e := new(mainstem.Error); !errors.As(err, &e) || e.Kind != mainstem.KindCanceled || e.Outcome != mainstem.NotWritten {
 		t.Errorf("a write under a context that has ended: %v", err)
 	}

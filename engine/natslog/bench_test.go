@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
@@ -42,15 +41,7 @@ func benchmarkCommit(b *testing.B, url string, replicas int) {
 		b.Fatal(err)
 	}
 	defer log.Close()
-	conn, err := nats.Connect(url)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		b.Fatal(err)
-	}
+	js := testnats.JetStream(b, testnats.Connect(b, url))
 	if _, err := js.CreateStream(b.Context(), jetstream.StreamConfig{Name: "RAW", Subjects: []string{"raw.>"}, Replicas: replicas}); err != nil {
 		b.Fatal(err)
 	}

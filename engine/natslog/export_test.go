@@ -1,11 +1,16 @@
 package natslog
 
-import "github.com/nats-io/nats.go"
+import (
+	"github.com/nats-io/nats.go"
+
+	"github.com/mainstemdev/mainstem/internal/testnats"
+)
 
 // OpenWithoutTail opens a new log that never sees what its stream holds, but what it has
 // written itself.
 func OpenWithoutTail(address string, o *Options) (*Log, error) {
-	conn, err := nats.Connect(address, append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectBufSize(-1)}, o.Connect...)...)
+	options := []nats.Option{nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.Timeout(testnats.Patience)}
+	conn, err := nats.Connect(address, append(options, o.Connect...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
@@ -21,15 +20,8 @@ func TestAddress(t *testing.T) {
 	srv := testnats.NewServer(t, &testnats.Options{Configure: func(o *server.Options) { o.Username, o.Password = "me", "secret" }})
 	log := open(t, srv.URL()+"?stream=ORDERS&replicas=1&latest=true&silence=10s", natslog.Options{Stream: "other"})
 	mustCommit(t, log, one("", "1"))
-	conn, err := nats.Connect(srv.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testnats.Connect(t, srv.URL())
+	js := testnats.JetStream(t, conn)
 	s, err := js.Stream(t.Context(), "ORDERS")
 	if err != nil || s.CachedInfo().State.Msgs != 1 {
 		t.Fatalf("one batch of one record and a space is in the stream of the address as %+v, %v", s, err)
@@ -72,15 +64,7 @@ func TestAddress(t *testing.T) {
 // A stream that another program uses, or that forgets messages, is refused.
 func TestStreamsThatAreRefused(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
-	conn, err := nats.Connect(srv.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testnats.JetStream(t, testnats.Connect(t, srv.URL()))
 	good := jetstream.StreamConfig{
 		AllowAtomicPublish: true, AllowDirect: true,
 		Metadata: map[string]string{"mainstem.format": "1"}, Discard: jetstream.DiscardNew,

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/natslog"
@@ -38,15 +36,7 @@ func unusable(t *testing.T, log *natslog.Log) {
 func TestStreamThatWasMadeAnew(t *testing.T) {
 	t.Parallel()
 	srv := testnats.NewServer(t, nil)
-	conn, err := nats.Connect(srv.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := testnats.JetStream(t, testnats.Connect(t, srv.URL()))
 	o := natslog.Options{Stream: "S", Memory: true, SweepEvery: -1} // files would be deleted later
 	log := open(t, srv.URL(), o)
 	mustCommit(t, log, one("", "1"))

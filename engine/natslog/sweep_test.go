@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem"
@@ -30,18 +29,10 @@ type tidy struct {
 func openTidy(t *testing.T) *tidy {
 	t.Helper()
 	srv := testnats.NewServer(t, nil)
-	conn, err := nats.Connect(srv.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := &tidy{t: t, url: srv.URL(), o: natslog.Options{Stream: "S", Grace: time.Nanosecond, SweepEvery: -1, CacheBytes: 1, Latest: true}}
 	l.Log = open(t, l.url, l.o)
-	if l.stream, err = js.Stream(t.Context(), "S"); err != nil {
+	var err error
+	if l.stream, err = testnats.JetStream(t, testnats.Connect(t, l.url)).Stream(t.Context(), "S"); err != nil {
 		t.Fatal(err)
 	}
 	return l

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 )
 
 // account is the account of clients of a server that has none configured.
@@ -92,23 +91,27 @@ func (c *Cluster) Leader(stream string) *Server {
 func (c *Cluster) StepDown(stream string) {
 	c.t.Helper()
 	c.Leader(stream)
-	conn, err := nats.Connect(c.URL())
-	if err != nil {
-		c.t.Fatalf("testnats: step down: %v", err)
-	}
+	conn := Connect(c.t, c.URL())
 	defer conn.Close()
-	reply, err := conn.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, Patience)
-	if err != nil {
-		c.t.Fatalf("testnats: step down of %s: %v", stream, err)
-	}
-	var answer struct {
-		Error *struct {
-			Description string `json:"description"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Error != nil {
-		c.t.Fatalf("testnats: step down of %s: %s", stream, reply.Data)
-	}
+	try := time.Second // between two leaders nobody answers
+	c.eventually("the leader of stream "+stream+" steps down", func() bool {
+		reply, err := conn.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, try)
+		try *= 2
+		if err != nil {
+			c.t.Logf("testnats: step down of %s: %v", stream, err)
+			return false
+		}
+		var answer struct {
+			Error *struct {
+				Description string `json:"description"`
+			} `json:"error"`
+		}
+		if err := json.Unmarshal(reply.Data, &answer); err != nil || answer.Error != nil {
+			c.t.Logf("testnats: step down of %s: %s", stream, reply.Data)
+			return false
+		}
+		return true
+	})
 	c.Leader(stream)
 }
 

@@ -7,10 +7,10 @@
 // stop anything.
 //
 //	s := testnats.NewServer(t, nil)
-//	conn, err := nats.Connect(s.URL())
+//	conn := testnats.Connect(t, s.URL())
 //
 //	c := testnats.NewCluster(t, 3, nil)
-//	conn, err = nats.Connect(c.URL(), nats.MaxReconnects(-1))
+//	conn = testnats.Connect(t, c.URL(), nats.MaxReconnects(-1))
 //	leader := c.Leader("ORDERS")
 //	leader.Stop()  // the others elect a new leader; clients reconnect to them
 //	leader.Start() // on the same port and with the same store

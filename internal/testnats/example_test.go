@@ -3,19 +3,16 @@ package testnats_test
 import (
 	"testing"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
 func ExampleNewServer() {
 	_ = func(t *testing.T) { // in a test
 		s := testnats.NewServer(t, nil)
-		conn, err := nats.Connect(s.URL())
-		if err != nil {
-			t.Fatal(err)
+		conn := testnats.Connect(t, s.URL())
+		if err := conn.Publish("orders", []byte("1")); err != nil {
+			t.Error(err)
 		}
-		defer conn.Close()
 	}
 	// Output:
 }

@@ -13,16 +13,7 @@ import (
 
 func connect(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
-	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
+	return testnats.JetStream(t, testnats.Connect(t, url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond)))
 }
 
 // publish retries until the message is acknowledged. The stream keeps one of all tries: each subject

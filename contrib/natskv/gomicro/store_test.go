@@ -17,6 +17,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/contrib/natskv"
 	"github.com/mainstemdev/mainstem/contrib/natskv/gomicro"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
@@ -84,6 +85,7 @@ func open(t testing.TB, url string, l natskv.Layout, c gomicro.Config) Store {
 
 func openWith(t testing.TB, url string, o *natskv.Options, c gomicro.Config) Store {
 	t.Helper()
+	o.Timeout = testkit.Patience
 	s, err := natskv.OpenStore(t.Context(), connect(t, url), o)
 	if err != nil {
 		t.Fatal(err)
@@ -100,12 +102,7 @@ func openWith(t testing.TB, url string, o *natskv.Options, c gomicro.Config) Sto
 
 func connect(t testing.TB, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	return nc
+	return testnats.Connect(t, url)
 }
 
 func noError(t testing.TB, err error) {
@@ -180,8 +177,7 @@ func TestGoldenBytes(t *testing.T) {
 	s := open(t, srv.URL(), natskv.GoMicro(true), gomicro.Config{Table: "prefix_test"})
 	noError(t, s.Write(&Record{Key: "Two", Value: []byte("<2>"), Metadata: map[string]any{"b": "<x>", "a": 1}}))
 	noError(t, s.Write(&Record{Key: "One"}))
-	js, err := jetstream.New(connect(t, srv.URL()))
-	noError(t, err)
+	js := testnats.JetStream(t, connect(t, srv.URL()))
 	stream, err := js.Stream(t.Context(), "KV_default")
 	noError(t, err)
 	for subject, want := range map[string]string{
@@ -283,8 +279,7 @@ func shift(m *nats.Msg, clock, messages time.Duration) {
 
 func TestBucketsAreMadeAsConfigured(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
-	js, err := jetstream.New(connect(t, srv.URL()))
-	noError(t, err)
+	js := testnats.JetStream(t, connect(t, srv.URL()))
 	for bucket, c := range map[string]gomicro.Config{
 		"plain":  {},
 		"chosen": {Memory: true, Description: "sessions", Replicas: 1},

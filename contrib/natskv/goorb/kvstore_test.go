@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/contrib/natskv"
 	"github.com/mainstemdev/mainstem/contrib/natskv/goorb"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/kv"
 )
@@ -114,10 +114,7 @@ func noError(t testing.TB, err error) {
 
 func openStore(t testing.TB, url string, l natskv.Layout) *natskv.Store {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	noError(t, err)
-	t.Cleanup(nc.Close)
-	s, err := natskv.OpenStore(t.Context(), nc, &natskv.Options{Layout: l})
+	s, err := natskv.OpenStore(t.Context(), testnats.Connect(t, url), &natskv.Options{Layout: l, Timeout: testkit.Patience})
 	noError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
@@ -304,7 +301,7 @@ func TestWatch(t *testing.T) {
 			if got := fmt.Sprintf("%d %s=%s", e.Operation, e.Key, e.Value); got != step.want {
 				t.Errorf("event %s; want %s", got, step.want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatalf("no event %s", step.want)
 		}
 	}
