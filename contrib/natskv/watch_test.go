@@ -197,21 +197,28 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// put writes until the value is there: servers restart. Each try may take longer than the one before.
+// put writes until the value is there: servers restart. Each try may take longer than the one before. However
+// many of them arrive, late ones included, the value is written once: they want the revision that was there before.
 func put(t testing.TB, b *natskv.Bucket[string], key, value string) {
 	t.Helper()
+	var before *kv.Revision // 0: the key has no value; nil: not known yet
 	for limit := time.Second; ; limit *= 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		_, err := b.Put(ctx, key, value)
+		e, err := b.Get(ctx, key)
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil && e.Value == value && before != nil: // a try whose answer was lost was one all the same
 			return
+		case before == nil && (err == nil || errors.Is(err, errNotFound)):
+			before = &e.Revision
 		}
-		ctx, cancel = context.WithTimeout(t.Context(), limit)
-		e, there := b.Get(ctx, key) // a try whose answer was lost was one all the same
-		cancel()
-		if there == nil && e.Value == value {
-			return
+		if before != nil {
+			ctx, cancel = context.WithTimeout(t.Context(), limit)
+			_, err = b.Put(ctx, key, value, natskv.IfRevision(*before))
+			cancel()
+			if err == nil {
+				return
+			}
 		}
 		if limit > patience {
 			t.Errorf("put %s: %v", key, err)
