@@ -42,7 +42,8 @@ type inbox struct {
 	sub     *nats.Subscription
 	ch      chan *nats.Msg // of replies, and of nil from the watchdog
 	since   atomic.Int64   // when its wait began, see watchdog
-	late    int            // how many nils of waits before are still to come
+	late    int            // how many nils of waits before are still to come, with those in lost
+	lost    atomic.Int64   // nils that found no room, and do not come
 	large   bool
 }
 
@@ -148,7 +149,9 @@ func (c *caller) wait(ctx context.Context, in *inbox) (*nats.Msg, error) {
 		if m != nil || err != nil {
 			return m, err
 		}
-		if in.late == 0 {
+		in.late -= int(in.lost.Swap(0))
+		if in.late <= 0 {
+			in.late = 0
 			return nil, c.ended()
 		}
 		in.late--

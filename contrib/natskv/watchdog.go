@@ -72,7 +72,7 @@ func (w *watchdog) begin(in *inbox, bounded bool) (since int64) {
 }
 
 // end notes that a wait is over. It is false if the watchdog has ended it before:
-// then there is, or will be, a nil in the inbox.
+// then there is, or will be, a nil in the inbox, or one more in lost.
 func (w *watchdog) end(in *inbox, since int64) bool {
 	return in.since.CompareAndSwap(since, sinceNever)
 }
@@ -120,6 +120,7 @@ func (w *watchdog) bark(over func(since int64) bool) (others bool) {
 			select {
 			case in.ch <- nil:
 			default: // there is no room, so there is no need to wait
+				in.lost.Add(1)
 			}
 		}
 	}

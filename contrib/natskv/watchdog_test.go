@@ -83,6 +83,32 @@ func TestCloseEndsWaits(t *testing.T) {
 	})
 }
 
+// The word that a wait has ended may find no room among the replies. The next wait does not take
+// its own for that one.
+func TestNoRoomForTheWordOfTheWatchdog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, in := newWaiter()
+		since := c.dog.begin(in, true)
+		for range smallInbox {
+			in.ch <- &nats.Msg{}
+		}
+		c.dog.bark(func(int64) bool { return true })
+		if <-in.ch; c.dog.end(in, since) {
+			t.Fatal("the watchdog has not ended the wait")
+		}
+		in.late++ // as next does
+		for range smallInbox - 1 {
+			if m, err := c.wait(t.Context(), in); m == nil || err != nil {
+				t.Fatalf("%v, %v; want a reply", m, err)
+			}
+		}
+		start := time.Now()
+		if m, err := c.wait(t.Context(), in); err != errTimeout || time.Since(start) > dogTimeout+2*c.dog.tick {
+			t.Errorf("after %v: %v, %v; want no answer after %v", time.Since(start), m, err, dogTimeout)
+		}
+	})
+}
+
 // Replies that come just when a wait ends are taken, by that wait or by the next, and
 // the word that it has ended is not taken for one to the next.
 func TestRepliesAtTheLastMoment(t *testing.T) {
