@@ -41,10 +41,23 @@ type exchange struct {
 
 	mu struct {
 		sync.Mutex
-		finished bool // the response writer must not be used any more
-		writing  bool // a message with a reservation is being written
+		phase    phase
+		closing  bool        // the handler is: the client has closeGrace for each phase in which it is waited for
+		grace    *time.Timer // of the present phase; nil: none
+		finished bool        // the response writer must not be used any more
+		writing  bool        // a message with a reservation is being written
 	}
 }
+
+// phase says what an exchange waits for. Phases follow each other; some may be left out.
+type phase int
+
+const (
+	begun     phase = iota
+	reading         // for the client, which sends the request
+	serving         // for the log
+	answering       // for the client, which reads the response; in a stream also for the log
+)
 
 func newExchange(h *Handler, w http.ResponseWriter, r *http.Request) *exchange {
 	return &exchange{
@@ -62,6 +75,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // Read reads the request body.
 func (x *exchange) Read(p []byte) (int, error) {
+	x.enter(reading)
 	if x.late == nil && x.h.o.BodyTimeout > 0 {
 		x.late = time.AfterFunc(x.h.o.BodyTimeout, x.cutRead)
 	}
@@ -72,14 +86,21 @@ func (x *exchange) Read(p []byte) (int, error) {
 	if err := x.hold(count); err != nil {
 		return 0, message.EncodeError(err, mainstem.NotWritten)
 	}
-	if err != nil && x.late != nil {
-		x.late.Stop()
+	if err != nil {
+		x.enter(serving)
+		if x.late != nil {
+			x.late.Stop()
+		}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		if x.http1 {
 			x.Header().Set("Connection", "close") // the rest of the body is not the next request
 		}
-		return n, message.EncodeError(x.unread(fmt.Errorf("the request did not arrive within %v", x.h.o.BodyTimeout), ""), mainstem.NotWritten)
+		cause := fmt.Errorf("the request did not arrive within %v", x.h.o.BodyTimeout)
+		if x.h.stopping.Err() != nil {
+			cause = errStopping
+		}
+		return n, message.EncodeError(x.unread(cause, ""), mainstem.NotWritten)
 	}
 	return n, err
 }
@@ -111,6 +132,7 @@ func (x *exchange) Flush() {
 }
 
 func (x *exchange) startStall() {
+	x.enter(answering)
 	if x.sending != nil {
 		x.setWriting(true)
 		x.sending.OnRecall(x.recall, x.own)
@@ -152,6 +174,49 @@ func (x *exchange) recall() {
 	})
 }
 
+// enter records that the exchange is in a phase, unless that has passed.
+func (x *exchange) enter(p phase) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p > x.mu.phase {
+		x.mu.phase = p
+		x.limitLocked()
+	}
+}
+
+// close limits how long the client is waited for. It does not limit how long the log executes the
+// call.
+func (x *exchange) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.mu.closing = true
+	x.limitLocked()
+}
+
+// limitLocked starts the timer of the phase if there must be one.
+func (x *exchange) limitLocked() {
+	if x.mu.grace != nil {
+		x.mu.grace.Stop()
+		x.mu.grace = nil
+	}
+	p := x.mu.phase
+	if !x.mu.closing || x.mu.finished || p != reading && p != answering {
+		return
+	}
+	x.mu.grace = time.AfterFunc(closeGrace, func() {
+		x.control(func(c *http.ResponseController) error {
+			if x.mu.phase != p {
+				return nil
+			}
+			err := c.SetReadDeadline(past())
+			if p == answering {
+				err = errors.Join(err, c.SetWriteDeadline(past()))
+			}
+			return err
+		})
+	})
+}
+
 // past returns a deadline that has passed.
 func past() time.Time { return time.Now().Add(-time.Second) }
 
@@ -187,4 +252,5 @@ func (x *exchange) finish() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.mu.finished = true
+	x.limitLocked()
 }

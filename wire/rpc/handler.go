@@ -20,7 +20,8 @@ import (
 	"github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1/mainstemv1connect"
 )
 
-// closeGrace is how long [Handler.Close] waits for clients to read the end of their streams.
+// closeGrace is how long [Handler.Close] waits for a client: for the rest of its request, and then
+// until it has read its answer.
 const closeGrace = time.Second
 
 // compressFrom is the size of the smallest response that is compressed, in bytes.
@@ -211,17 +212,22 @@ func (h *Handler) idleLocked() {
 }
 
 // Close refuses further calls, ends streams with Unavailable, so that followers connect again,
-// waits for running calls and closes all snapshots. It must be called before
-// http.Server.Shutdown, which waits for followers without end, and before the log is closed. It
-// may be called twice.
+// waits for running calls and closes all snapshots. It waits for a call as long as the log takes to
+// execute it, but for a client not longer than a second or two: for the rest of a request, or until
+// an answer is read. It must be called before http.Server.Shutdown, which waits for followers
+// without end, and before the log is closed. It may be called twice.
 func (h *Handler) Close() error {
 	h.mu.Lock()
 	if !h.mu.closed {
 		h.mu.closed = true
 		h.mu.idle = make(chan struct{})
 		h.idleLocked()
+		for x := range h.mu.exchanges {
+			x.close()
+		}
 		for s := range h.mu.sessions {
 			s.drain(errStopping)
+			s.leave()
 		}
 	}
 	idle := h.mu.idle
@@ -229,23 +235,6 @@ func (h *Handler) Close() error {
 
 	h.stop()
 	h.forgetLost()
-	select {
-	case <-idle:
-	case <-time.After(closeGrace):
-		h.cutAll()
-		<-idle
-	}
+	<-idle
 	return h.snapshots.closeAll()
-}
-
-// cutAll ends calls that wait for their client.
-func (h *Handler) cutAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for x := range h.mu.exchanges {
-		x.cut()
-	}
-	for s := range h.mu.sessions {
-		s.cut(errStopping)
-	}
 }

@@ -90,6 +90,8 @@ type session struct {
 		unready  int               // requests whose memory is not reserved; ≤ maxUnready
 		users    int               // the reader, and the calls with goroutines
 		draining error             // why calls are refused; nil: they are not
+		leaving  *time.Timer       // of look; nil before the handler is closed
+		busy     bool              // the log was executing a call when look ran last
 	}
 }
 
@@ -249,9 +251,13 @@ func (s *session) end(cause error) {
 
 // cut closes the connection and cancels all calls, except those for which spares returns true.
 func (s *session) cut(cause error) {
-	s.conn.Close(cause)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.cutLocked(cause)
+}
+
+func (s *session) cutLocked(cause error) {
+	s.conn.Close(cause)
 	s.mu.draining = cause
 	for _, c := range s.mu.calls {
 		if !s.spares(c, cause) {
@@ -274,6 +280,9 @@ func (s *session) release() {
 	s.mu.Lock()
 	s.mu.users--
 	last := s.mu.users == 0
+	if last && s.mu.leaving != nil {
+		s.mu.leaving.Stop()
+	}
 	s.mu.Unlock()
 	if last {
 		s.conn.Wait()
@@ -294,6 +303,44 @@ func (s *session) drain(cause error) {
 	s.mu.draining = cause
 	s.refusing.Store(true)
 	s.conn.Post(wire.AppendFrame(nil, wire.TypeGoAway, 0, 0, []byte(cause.Error())))
+}
+
+// leave lets the session end with its handler: its client has closeGrace to close the connection when
+// the log executes no call of the session any more. The session must drain.
+func (s *session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.busy = s.busyLocked()
+	s.mu.leaving = time.AfterFunc(closeGrace, s.look)
+}
+
+// look, called by the timer, cuts the session if the log was executing no call when it ran last, and
+// executes none now. So an answer that was sent meanwhile can be read.
+func (s *session) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn.Err() != nil {
+		return // it ends without its client
+	}
+	busy := s.busyLocked()
+	if !busy && !s.mu.busy {
+		s.cutLocked(errStopping)
+		return
+	}
+	s.conn.Flush()
+	s.mu.busy = busy
+	s.mu.leaving.Reset(closeGrace)
+}
+
+// busyLocked reports whether the log executes a call of the session that is no stream. Other calls
+// wait for the client, or end with the handler.
+func (s *session) busyLocked() bool {
+	for _, c := range s.mu.calls {
+		if a := &c.arriving; !c.streams && !c.sends.Load() && !a.over && (a.hold == nil || !a.parts.Open()) {
+			return true
+		}
+	}
+	return s.turn.Load() != 0
 }
 
 // renew records a further token of the client, which may not be valid yet.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -33,6 +34,7 @@ type sessionCall struct {
 	recorded bool      // its outcome is in s.outcomes
 	flow     wire.Flow // of the answers
 	answer   budget.Hold
+	sends    atomic.Bool  // it waits until the client takes an answer
 	sending  *budget.Hold // of the message being sent; used only by the goroutine that sends
 	own      *budget.Hold
 	stall    *time.Timer // runs while a message is being sent; nil before the first one, and without a limit
@@ -274,6 +276,8 @@ func (c *sessionCall) send(m proto.Message) error {
 
 // sendBytes sends a message when the client has given credit for it.
 func (c *sessionCall) sendBytes(f wire.Flags, b []byte) error {
+	c.sends.Store(true)
+	defer c.sends.Store(false)
 	c.startStall()
 	defer c.stopStall()
 	if len(b) > wire.ProgressSize {

@@ -38,8 +38,8 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// bubble serves log within the bubble of the test, and opens a session.
-func bubble(t *testing.T, log mainstem.Log, o *rpc.Options, w session.Windows) *raw {
+// inBubble serves log within the bubble of the test.
+func inBubble(t *testing.T, log mainstem.Log, o *rpc.Options) (_ *rpc.Handler, dial func() net.Conn) {
 	t.Helper()
 	path, h := rpc.NewHandler(log, o)
 	mux := http.NewServeMux()
@@ -49,14 +49,30 @@ func bubble(t *testing.T, log mainstem.Log, o *rpc.Options, w session.Windows) *
 	rpc.ConfigureServer(web)
 	listener := &pipes{make(chan net.Conn), make(chan struct{})}
 	go func() { _ = web.Serve(listener) }()
-	client, conn := net.Pipe()
-	listener.conns <- conn
 	t.Cleanup(func() {
-		_ = client.Close()
 		_ = h.Close()
 		_ = web.Close()
+		time.Sleep(time.Second) // of the bubble: goroutines that wait for calls end
 	})
-	r, status := ask(t, client, asks)
+	return h, func() net.Conn {
+		client, conn := net.Pipe()
+		t.Cleanup(func() { _ = client.Close() })
+		listener.conns <- conn
+		return client
+	}
+}
+
+// bubble serves log within the bubble of the test, and opens a session.
+func bubble(t *testing.T, log mainstem.Log, o *rpc.Options, w session.Windows) *raw {
+	t.Helper()
+	_, dial := inBubble(t, log, o)
+	return openIn(t, dial(), w)
+}
+
+// openIn opens a session on a connection.
+func openIn(t *testing.T, c net.Conn, w session.Windows) *raw {
+	t.Helper()
+	r, status := ask(t, c, asks)
 	if status != http.StatusSwitchingProtocols {
 		t.Fatalf("the status is %d", status)
 	}

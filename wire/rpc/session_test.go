@@ -97,7 +97,17 @@ func (r *raw) write(b []byte) {
 	}
 }
 
+// frame returns the next frame that is no Ping, which asks for a sign of life.
 func (r *raw) frame() (session.Header, []byte, error) {
+	for {
+		h, p, err := r.next()
+		if err != nil || h.Type != session.TypePing {
+			return h, p, err
+		}
+	}
+}
+
+func (r *raw) next() (session.Header, []byte, error) {
 	b := make([]byte, session.HeaderSize)
 	if _, err := io.ReadFull(r.in, b); err != nil {
 		return session.Header{}, nil, err
@@ -426,7 +436,7 @@ func TestSessionsDrain(t *testing.T) {
 	r := s.session(t, wide)
 	r.write(call(1, session.Get, &pb.GetRequest{Space: "s", Key: []byte("k")}))
 	<-log.entered
-	closed := make(chan error)
+	closed := make(chan error, 1)
 	go func() { closed <- s.handler.Close() }()
 	h, p, err := r.frame()
 	if err != nil || h.Type != session.TypeGoAway || len(p) == 0 {
