@@ -29,18 +29,30 @@ func (c *call) body(limit, copies int64) ([]byte, error) {
 		return nil, c.tooLarge(fmt.Sprintf("has %d", n), limit)
 	}
 	rc := http.NewResponseController(c.w)
-	_ = rc.SetReadDeadline(time.Now().Add(c.h.o.BodyTimeout)) // a writer without deadlines has a reader without
+	until := time.Now().Add(c.h.o.BodyTimeout)
+	_ = rc.SetReadDeadline(until) // a writer without deadlines has a reader without
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	reserve := func(n int64) error {
+		if c.memory.Try(n) {
+			return nil
+		}
+		_ = rc.SetReadDeadline(time.Time{}) // waiting for memory does not count as time to arrive
+		began := time.Now()
+		err := c.reserve(n)
+		until = until.Add(time.Since(began))
+		_ = rc.SetReadDeadline(until)
+		return err
+	}
 	var buf bytes.Buffer
 	if n := c.r.ContentLength; n > 0 {
-		if err := c.reserve(n * copies); err != nil {
+		if err := reserve(n * copies); err != nil {
 			return nil, err
 		}
 		buf.Grow(int(n) + bytes.MinRead)
 	}
 	for {
 		if c.r.ContentLength < 0 {
-			if err := c.reserve(bodyChunk * copies); err != nil {
+			if err := reserve(bodyChunk * copies); err != nil {
 				return nil, err
 			}
 		}

@@ -1,0 +1,111 @@
+package viewhttp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/topic"
+	viewhttp "github.com/mainstemdev/mainstem/wire/http"
+)
+
+// pipes is a listener within a bubble.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, conn := net.Pipe()
+	p.conns <- conn
+	return client, nil
+}
+
+// late is a reader that has its bytes at a moment.
+type late struct {
+	at time.Time
+	io.Reader
+}
+
+func (l late) Read(p []byte) (int, error) {
+	time.Sleep(time.Until(l.at)) // of the bubble
+	return l.Reader.Read(p)
+}
+
+// A request that waits for memory has its whole time to arrive.
+func TestWaitForMemoryIsNoTimeToArrive(t *testing.T) {
+	const part = 100 << 10
+	for _, version2 := range []bool{false, true} {
+		for _, size := range []int64{2 * part, -1} {
+			t.Run(fmt.Sprintf("HTTP/2 %t, size %d", version2, size), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					log := model.New(nil)
+					topics, err := topic.Open(log, &topic.Options{Every: -1})
+					if err != nil {
+						t.Fatal(err)
+					}
+					memory := budget.New("test", 1<<20)
+					h := viewhttp.New(log, topics, &viewhttp.Options{Memory: memory, BodyTimeout: time.Minute})
+					p := new(http.Protocols)
+					p.SetHTTP1(!version2)
+					p.SetUnencryptedHTTP2(version2)
+					web := &http.Server{Handler: h, Protocols: p}
+					listener := &pipes{make(chan net.Conn), make(chan struct{})}
+					go func() { _ = web.Serve(listener) }()
+					transport := &http.Transport{Protocols: p, DialContext: listener.dial}
+					defer func() {
+						transport.CloseIdleConnections()
+						_, _, _ = h.Close(), web.Close(), topics.Close()
+						time.Sleep(time.Minute) // of the bubble: the body is read to its end
+					}()
+
+					other := memory.Child("http", 0).Hold()
+					if !other.Try(1 << 20) {
+						t.Fatal("the budget is not empty")
+					}
+					defer time.AfterFunc(50*time.Second, other.Release).Stop()
+					half := strings.Repeat("x", part)
+					body := io.MultiReader(strings.NewReader(half), late{time.Now().Add(90 * time.Second), strings.NewReader(half)})
+					r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://localhost/v1/kv/app/t/k", body)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.ContentLength = size
+					response, err := transport.RoundTrip(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer response.Body.Close()
+					answer, _ := io.ReadAll(response.Body)
+					if response.StatusCode != http.StatusOK {
+						t.Errorf("%s: %s", response.Status, answer)
+					}
+				})
+			})
+		}
+	}
+}
