@@ -39,5 +39,8 @@ func (h *Handler) CancelAfter(call uint64, do func()) {
 // away themselves.
 func (h *Handler) NeverWatch() { h.watchEvery = time.Hour }
 
+// SetTokenGrace sets how long calls may continue in a session whose token is not valid any more.
+func (h *Handler) SetTokenGrace(d time.Duration) { h.tokenGrace = d }
+
 // IdleWorkers returns how many goroutines wait for calls of sessions.
 func (h *Handler) IdleWorkers() int { return len(h.workers.idle) }

@@ -47,6 +47,7 @@ type Handler struct {
 	ensured    message.Ensured        // spaces ensured by commits of sessions
 	lastCommit atomic.Int64           // duration of the last commit of a session, in nanoseconds
 	watchEvery time.Duration          // see defaultWatchEvery
+	tokenGrace time.Duration          // see defaultTokenGrace
 	workers    workers                // of sessions
 
 	stopping context.Context // done when Close is called
@@ -65,7 +66,7 @@ type Handler struct {
 // NewHandler returns a handler that serves log, and the path below which an [http.ServeMux]
 // should route to it. The caller owns the log and must close the handler before it.
 func NewHandler(log mainstem.Log, o *Options) (path string, h *Handler) {
-	h = &Handler{o: o.withDefaults(), watchEvery: defaultWatchEvery}
+	h = &Handler{o: o.withDefaults(), watchEvery: defaultWatchEvery, tokenGrace: defaultTokenGrace}
 	h.workers.init()
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	h.memory = newMemory(&h.o)

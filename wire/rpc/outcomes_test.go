@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -110,6 +111,7 @@ func TestServerRemembersTheNewestCommits(t *testing.T) {
 // TestRefusalOfCommitThatIsSentAgainIsUnknown: it says nothing about the first try.
 func TestRefusalOfCommitThatIsSentAgainIsUnknown(t *testing.T) {
 	s := serve(t, nil, &rpc.Options{Token: "old"})
+	s.handler.SetTokenGrace(time.Hour) // the session does not end before the test
 	r, key := s.keyed(t, session.Key{}, "Authorization: Bearer old")
 	r.write(call(1, session.Commit, commitOf([]byte("x"))))
 	r.receipt(1)

@@ -399,14 +399,14 @@ func (h *Handler) SetToken(token string) {
 	}
 }
 
-// tokenGrace is how long calls may continue in a session whose token is not valid any more.
-const tokenGrace = 500 * time.Millisecond
+// defaultTokenGrace is how long calls may continue in a session whose token is not valid any more.
+const defaultTokenGrace = 500 * time.Millisecond
 
 // checkSession ends a session whose client has not presented the token of the handler.
 func (h *Handler) checkSession(s *session) {
 	if sum := h.tokenHash.Load(); sum != nil && !s.holds(sum) {
 		s.drain(errToken)
-		time.AfterFunc(tokenGrace, func() { s.cut(errToken) })
+		time.AfterFunc(h.tokenGrace, func() { s.cut(errToken) })
 	}
 }
 

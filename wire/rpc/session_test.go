@@ -458,6 +458,7 @@ func TestSessionsDrain(t *testing.T) {
 // A changed token ends the sessions of the old one, but not one that has presented the new.
 func TestChangedTokenEndsSessions(t *testing.T) {
 	s := serve(t, nil, &rpc.Options{Token: "old"})
+	s.handler.SetTokenGrace(time.Hour) // the session does not end before the test
 	const old = "Authorization: Bearer old"
 	left, renewed := s.session(t, wide, old), s.session(t, wide, old)
 	renewed.write(session.AppendFrame(nil, session.TypeToken, 0, 0, []byte("new")))
@@ -469,6 +470,8 @@ func TestChangedTokenEndsSessions(t *testing.T) {
 	}
 	left.write(call(1, session.Get, &pb.GetRequest{Space: "s", Key: []byte("k")}))
 	left.wantError(1, mainstem.KindUnavailable, mainstem.NoOutcome)
+	s.handler.SetTokenGrace(time.Millisecond)
+	s.handler.SetToken("new")
 	left.wantClosed()
 	renewed.write(call(2, session.Head, &pb.HeadRequest{}))
 	if h, _ := renewed.answer(2); h.Type != session.TypeData {
