@@ -17,7 +17,7 @@ import (
 )
 
 // post sends a request on a connection of its own.
-func post(t *testing.T, dial func() net.Conn, version2 bool, method, contentType, body string) (*http.Response, error) {
+func post(t *testing.T, dial func() net.Conn, version2 bool, method, contentType, body string, header ...string) (*http.Response, error) {
 	p := new(http.Protocols)
 	p.SetHTTP1(!version2)
 	p.SetUnencryptedHTTP2(version2)
@@ -28,6 +28,9 @@ func post(t *testing.T, dial func() net.Conn, version2 bool, method, contentType
 		return nil, err
 	}
 	r.Header.Set("Content-Type", contentType)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
 	return transport.RoundTrip(r)
 }
 

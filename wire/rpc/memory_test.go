@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"connectrpc.com/connect"
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
+	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
@@ -152,8 +155,8 @@ func TestStreamsGoOnWhereTheyWere(t *testing.T) {
 	memory := budget.New("process", 1<<30)
 	s := serve(t, log, &rpc.Options{Memory: memory, MaxAnswers: limit})
 	client := mainstemv1connect.NewLogServiceClient(&http.Client{Transport: http2(t)}, s.URL)
-	leave := s.lazy(t, 3, "Feed", `{"follow":true}`) // takes the memory until it leaves
-	testkit.Eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting > 0 })
+	taken := memory.Child("rpc answers", 0).Hold()
+	taken.Take(limit)
 
 	results := make(chan error)
 	for name, read := range map[string]func() (string, error){
@@ -196,8 +199,8 @@ func TestStreamsGoOnWhereTheyWere(t *testing.T) {
 			results <- err
 		}()
 	}
-	testkit.Eventually(t, "all wait", func() bool { return statsOf(memory, "rpc answers").Waiting >= 6 })
-	leave()
+	testkit.Eventually(t, "all wait", func() bool { return statsOf(memory, "rpc answers").Waiting == 6 })
+	taken.Release()
 	for range 6 {
 		if err := <-results; err != nil {
 			t.Error(err)
@@ -226,20 +229,37 @@ func collect(stream *connect.ServerStreamForClient[mainstemv1.Records], err erro
 
 // A call that has a deadline is Unavailable, or late, when that ends before there is memory.
 func TestWaitForMemoryEndsWithTheDeadline(t *testing.T) {
-	memory := budget.New("process", 1<<30)
-	s := serve(t, largeValues(t), &rpc.Options{Memory: memory, MaxAnswers: 3 * large})
-	defer s.lazy(t, 3, "Feed", `{"follow":true}`)()
-	testkit.Eventually(t, "the budget is used up", func() bool { return statsOf(memory, "rpc answers").Waiting > 0 })
-	a := s.post(t, "Get", "application/json", []byte(`{"space":"s","key":"aw=="}`), "Connect-Timeout-Ms", "1000")
-	if code := a.code(); code != "unavailable" && code != "deadline_exceeded" || !strings.Contains(string(a.body), "rpc answers") {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	if refused := statsOf(memory, "rpc answers").Refused; refused != 1 {
-		t.Errorf("%d waits ended without memory", refused)
-	}
-	if a := s.post(t, "Get", "application/json", []byte(`{"space":"s","key":"bm9uZQ=="}`)); a.code() != "not_found" {
-		t.Errorf("what needs no memory: %d %s", a.status, a.body)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		log := model.New(nil)
+		commit(t, log, "k", valueOf(0))
+		memory := budget.New("process", 1<<30)
+		_, dial := inBubble(t, log, &rpc.Options{Memory: memory, MaxAnswers: 3 * large})
+		taken := memory.Child("rpc answers", 0).Hold()
+		taken.Take(3 * large)
+		defer taken.Release()
+		get := func(key string) answer {
+			response, err := post(t, dial, false, "Get", "application/json", `{"space":"s","key":"`+key+`"}`, "Connect-Timeout-Ms", "1000")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer{response.StatusCode, response.Header, body}
+		}
+		a := get("aw==")
+		if code := a.code(); code != "unavailable" && code != "deadline_exceeded" || !strings.Contains(string(a.body), "rpc answers") {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		if refused := statsOf(memory, "rpc answers").Refused; refused != 1 {
+			t.Errorf("%d waits ended without memory", refused)
+		}
+		if a := get("bm9uZQ=="); a.code() != "not_found" {
+			t.Errorf("what needs no memory: %d %s", a.status, a.body)
+		}
+	})
 }
 
 // A follower that takes nothing leaves its memory to those who have waited, long before the
