@@ -143,7 +143,19 @@ func (n *network) Feed(ctx context.Context, f mainstem.Filter) iter.Seq2[mainste
 	}
 }
 
+// join makes a member, in virtual time.
 func join(t testing.TB, log mainstem.Log, name string, start uint64) *lease.Keeper {
+	t.Helper()
+	return joinFor(t, log, name, start, ttl)
+}
+
+// joinForGood makes a member whose session does not end before it is closed, in real time.
+func joinForGood(t testing.TB, log mainstem.Log, name string, start uint64) *lease.Keeper {
+	t.Helper()
+	return joinFor(t, log, name, start, lease.MaxTTL)
+}
+
+func joinFor(t testing.TB, log mainstem.Log, name string, start uint64, ttl time.Duration) *lease.Keeper {
 	t.Helper()
 	k, err := lease.Open(t.Context(), log, lease.Member{Name: name, Start: start, Address: fmt.Sprintf("%s:%d", name, start)}, &lease.Options{TTL: ttl})
 	if err != nil {

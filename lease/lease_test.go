@@ -22,8 +22,8 @@ func virtual(t *testing.T, f func(t *testing.T, log mainstem.Log)) {
 
 func TestMembersSeeEachOtherAndWhoLeaves(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		a := join(t, log, "a", 1)
-		b := join(t, log, "b", 2)
+		a := joinForGood(t, log, "a", 1)
+		b := joinForGood(t, log, "b", 2)
 		await(t, a, "b to be seen", func() bool { m, ok := a.Member("b"); return ok && m.Address == "b:2" && m.Start == 2 })
 		if all := b.Members(); len(all) != 2 || all[0].Name != "a" || all[1] != b.Self() {
 			t.Errorf("b sees %v", all)
@@ -49,7 +49,7 @@ func TestMembersSeeEachOtherAndWhoLeaves(t *testing.T) {
 
 func TestALeaseHasOneOwnerAndGoesOnWhenItIsReleased(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		a, b := join(t, log, "a", 1), join(t, log, "b", 1)
+		a, b := joinForGood(t, log, "a", 1), joinForGood(t, log, "b", 1)
 		first, err := a.Acquire(t.Context(), "printer", "on a")
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestALeaseHasOneOwnerAndGoesOnWhenItIsReleased(t *testing.T) {
 // not know that it has lost it.
 func TestFencedWritesOfAFormerOwnerAreRefused(t *testing.T) {
 	testengines.Each(t, func(t *testing.T, log mainstem.Log) {
-		a, b := join(t, log, "a", 1), join(t, log, "b", 1)
+		a, b := joinForGood(t, log, "a", 1), joinForGood(t, log, "b", 1)
 		write := func(l *lease.Lease, value string) error {
 			batch := mainstem.NewBatch()
 			batch.Ensure("results", mainstem.Policy{})

@@ -21,7 +21,7 @@ func TestReadShowsMembersAndLeases(t *testing.T) {
 			return m, l
 		}
 		read(0, 0)
-		k, err := lease.Open(t.Context(), log, lease.Member{Name: "a", Start: 7, Address: "here"}, &lease.Options{Bucket: bucket})
+		k, err := lease.Open(t.Context(), log, lease.Member{Name: "a", Start: 7, Address: "here"}, &lease.Options{Bucket: bucket, TTL: lease.MaxTTL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestReadShowsMembersAndLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, held := read(1, 2)
-		if m[0].Member != k.Self() || m[0].TTL != lease.DefaultTTL || m[0].Renewed.IsZero() {
+		if m[0].Member != k.Self() || m[0].TTL != lease.MaxTTL || m[0].Renewed.IsZero() {
 			t.Errorf("member %+v", m[0])
 		}
 		if want := (lease.Held{Key: "printer", Node: "a", Value: "third floor", Epoch: l.Epoch(), Session: l.Session()}); held[1] != want || held[0].Key != "lift" {
@@ -49,6 +49,20 @@ func TestReadShowsMembersAndLeases(t *testing.T) {
 		read(0, 0)
 		if _, _, err := lease.Read(t.Context(), log, "no spaces"); err == nil {
 			t.Error("a bad name is taken")
+		}
+	})
+}
+
+func TestDefaultTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, log mainstem.Log) {
+		k, err := lease.Open(t.Context(), log, lease.Member{Name: "a"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave(t, k)
+		m, _, err := lease.Read(t.Context(), log, "")
+		if err != nil || len(m) != 1 || m[0].TTL != lease.DefaultTTL {
+			t.Errorf("members %+v, %v", m, err)
 		}
 	})
 }
