@@ -28,7 +28,7 @@ const (
 type drain struct {
 	closing context.Context // done when the receiver closes
 	givenUp context.Context // done when what was received and not written is given up
-	waited  time.Duration   // in calls since closing; what it takes to write is not counted
+	waited  time.Duration   // in calls since closing, as far as they were meant to wait
 	bytes   int64           // since closing
 }
 
@@ -55,7 +55,7 @@ func (d *drain) do(set func(time.Time) error, f func() (int, error)) (int, error
 		n, err := f()
 		took := time.Since(began)
 		if closing {
-			d.waited += took
+			d.waited += min(took, drainQuiet) // what is beyond is a reader that stood still
 			d.bytes += int64(n)
 		}
 		if !isTimeout(err) || n > 0 || d.closing.Err() == nil {

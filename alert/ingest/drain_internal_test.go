@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -71,4 +72,49 @@ func TestDrainReadsAfterItWasWoken(t *testing.T) {
 	if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read %d bytes of an empty connection: %v", n, err)
 	}
+}
+
+// TestDrainDoesNotCountAStandstill: a reader that stood still past every limit, with its
+// deadline over, still takes what is there.
+func TestDrainDoesNotCountAStandstill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closing, stop := context.WithCancel(t.Context())
+		stop()
+		d := drain{closing: closing, givenUp: t.Context()}
+		calls := 0
+		n, err := d.do(func(time.Time) error { return nil }, func() (int, error) {
+			if calls++; calls == 1 {
+				time.Sleep(2 * drainLimit)
+				return 0, os.ErrDeadlineExceeded
+			}
+			return 1, nil
+		})
+		if n != 1 || err != nil {
+			t.Errorf("read %d bytes after a standstill: %v", n, err)
+		}
+	})
+}
+
+// TestDrainEndsBeforeASenderThatGoesOn: what comes now and then holds up Close for a bounded
+// time.
+func TestDrainEndsBeforeASenderThatGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closing, stop := context.WithCancel(t.Context())
+		stop()
+		d := drain{closing: closing, givenUp: t.Context()}
+		began := time.Now()
+		for {
+			_, err := d.do(func(time.Time) error { return nil }, func() (int, error) {
+				time.Sleep(drainQuiet - 1)
+				return 1, nil
+			})
+			if err == nil && time.Since(began) <= drainLimit+drainQuiet {
+				continue
+			}
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("after %v: %v", time.Since(began), err)
+			}
+			return
+		}
+	})
 }
