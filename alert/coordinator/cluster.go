@@ -180,6 +180,7 @@ func (c *cluster) moveTo(from turn, i int, why string) {
 	if moved {
 		c.mu.current, c.mu.since = i, time.Now()
 		c.mu.moves++
+		c.pool.move(i) // under the lock, so that the pool sees the moves in their order
 	}
 	c.mu.Unlock()
 	if !moved {
@@ -191,7 +192,7 @@ func (c *cluster) moveTo(from turn, i int, why string) {
 	} else {
 		c.metrics.failovers.Inc()
 	}
-	c.pool.move(i)
+	c.pool.sweep()
 }
 
 // query runs statements and gives the rows to out. It asks again, and elsewhere, if the

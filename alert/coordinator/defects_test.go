@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,7 +253,7 @@ func TestFailbackMovesExistingConnections(t *testing.T) {
 	}
 	first.set(func() { first.down = nil })
 	testkit.Eventually(t, "idle connections to the second server are closed, without any request", func() bool {
-		return second.get(func() int { return second.open }) == 0
+		return f.c.clusters[0].current().server == 0 && second.get(func() int { return second.open }) == 0
 	})
 	if a := f.sql("select 1")["AGG"]; a.from() != "first" {
 		t.Errorf("after the failback: %+v", a)
@@ -498,5 +501,41 @@ func TestMovesOfAnEarlierTurnDoNothing(t *testing.T) {
 	c.moveTo(found, 1, "test")
 	if got := c.current().server; got != 0 {
 		t.Errorf("server %d is asked, want the first", got)
+	}
+}
+
+// atMove is a handler of a log that does something at the first line that names a move.
+type atMove struct {
+	slog.Handler
+	done *atomic.Bool
+	do   func()
+}
+
+// Handle implements slog.Handler.
+func (h atMove) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "moved to another server") && !h.done.Swap(true) {
+		h.do()
+	}
+	return nil
+}
+
+// TestThePoolFollowsMovesInTheirOrder: a move that is not done when the next one comes does not
+// leave the pool at the server before.
+func TestThePoolFollowsMovesInTheirOrder(t *testing.T) {
+	first, second := &fake{name: "first"}, &fake{name: "second"}
+	config := quick(map[string][]string{"AGG": {"first", "second"}})
+	config.OMNIbus.HealthInterval = time.Hour
+	var c *cluster
+	log := slog.New(atMove{slog.NewTextHandler(io.Discard, nil), new(atomic.Bool), func() { c.moveTo(c.current(), 0, "test") }})
+	f := newFront(t, config, &Options{Backends: map[string]Backend{"first": first, "second": second}, Logger: log})
+	c = f.c.clusters[0]
+	c.moveTo(c.current(), 1, "test")
+	for range 3 {
+		if a := f.sql("select 1")["AGG"]; a.from() != "first" {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if n := first.get(func() int { return len(first.conns) }); n != 1 {
+		t.Errorf("%d connections were made for three statements, want 1", n)
 	}
 }

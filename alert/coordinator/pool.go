@@ -219,13 +219,12 @@ func (p *pool) release(c *pooled, broken bool) {
 	p.discard(stale)
 }
 
-// move makes server the current one: idle connections to others are closed now, those
-// in use when they are released.
+// move makes server the current one: idle connections to others are closed by the next
+// sweep, those in use when they are released.
 func (p *pool) move(server int) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.mu.current = server
-	p.mu.Unlock()
-	p.sweep()
 }
 
 // abort ends what is running on connections to a server.

@@ -55,6 +55,7 @@ func TestPoolProgram(t *testing.T) {
 			case "move":
 				current = rapid.IntRange(0, 2).Draw(rt, "server")
 				p.move(current)
+				p.sweep()
 			case "down":
 				s.down = nil
 				if rapid.Bool().Draw(rt, "is down") {
