@@ -187,11 +187,32 @@ func TestManyParameters(t *testing.T) {
 	want(t, sink.all("Location"), "tcp")
 }
 
-// TestManySenders: every message of every connection arrives, in few inserts.
+// slowSink is a sink whose inserts wait until others may be done together.
+type slowSink struct {
+	ingest.Sink
+	ready func() bool
+}
+
+// InsertRows implements ingest.Sink.
+func (s *slowSink) InsertRows(ctx context.Context, table string, columns []string, rows [][]any, updating ...string) error {
+	for !s.ready() && ctx.Err() == nil {
+		testkit.Pause(ctx, time.Millisecond)
+	}
+	return s.Sink.InsertRows(ctx, table, columns, rows, updating...)
+}
+
+// TestManySenders: every message of every connection arrives, in few inserts if the sink is
+// slower than the senders.
 func TestManySenders(t *testing.T) {
 	s, sink := server(t, nil)
-	r := receive(t, sink, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Queue: 50, Mapping: mapping(t, ingest.Syslog, "syslog: {columns: {Identifier: '${message}'}}")}})
-	const senders, each = 20, 100
+	const queue, senders, each = 50, 20, 100
+	var opened atomic.Pointer[receiver]
+	slow := &slowSink{sink, func() bool {
+		c := opened.Load().Counters()
+		return c.Waiting >= queue || c.Received == senders*each
+	}}
+	r := receive(t, slow, &ingest.SyslogOptions{ReceiverOptions: ingest.ReceiverOptions{Queue: queue, Mapping: mapping(t, ingest.Syslog, "syslog: {columns: {Identifier: '${message}'}}")}})
+	opened.Store(r) // before anything is sent
 	var wg sync.WaitGroup
 	for i := range senders {
 		c := dial(t, "tcp", r.tcp)

@@ -30,6 +30,8 @@ type Webhook struct {
 	count  counting
 	memory *budget.Budget // of requests; nil: without a limit
 
+	memoryWait time.Duration // see memoryWait
+
 	mu struct {
 		sync.Mutex
 		closed bool
@@ -47,7 +49,7 @@ func OpenWebhook(sink Sink, o *WebhookOptions) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Webhook{o: full}
+	h := &Webhook{o: full, memoryWait: memoryWait}
 	if full.Memory != nil {
 		h.memory = full.Memory.Child("alert requests", 0)
 	}
@@ -108,7 +110,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if many := len(n.Alerts.list) - freeAlerts; many > 0 {
-		if err := acquire(r, &hold, int64(many)*alertSize); err != nil {
+		if err := h.acquire(r, &hold, int64(many)*alertSize); err != nil {
 			h.unavailable(w, err)
 			return
 		}
@@ -139,12 +141,12 @@ func (h *Webhook) reserve(r *http.Request, hold *budget.Hold) error {
 	if n <= freeBody {
 		return nil
 	}
-	return acquire(r, hold, bodyCopies*n)
+	return h.acquire(r, hold, bodyCopies*n)
 }
 
 // acquire takes n bytes of memory for a request, and waits for them.
-func acquire(r *http.Request, hold *budget.Hold, n int64) error {
-	ctx, cancel := context.WithTimeoutCause(r.Context(), memoryWait, fmt.Errorf("waited %v", memoryWait))
+func (h *Webhook) acquire(r *http.Request, hold *budget.Hold, n int64) error {
+	ctx, cancel := context.WithTimeoutCause(r.Context(), h.memoryWait, fmt.Errorf("waited %v", h.memoryWait))
 	defer cancel()
 	return hold.Acquire(ctx, n)
 }

@@ -385,7 +385,8 @@ func TestDecodingEndsAtTheLimit(t *testing.T) {
 // Many alerts take memory, also in a small request.
 func TestAlertsDrawFromTheBudget(t *testing.T) {
 	budgeted := budget.New("process", 1<<20)
-	_, url := hook(t, &memory{}, &ingest.WebhookOptions{Memory: budgeted})
+	h, url := hook(t, &memory{}, &ingest.WebhookOptions{Memory: budgeted})
+	h.SetMemoryWait(testkit.Patience)
 	const alert = `{"labels":{"alertname":"x"}}`
 	many := "[" + strings.Repeat(alert+",", 200) + alert + "]"
 	if len(many) > 16<<10 {
@@ -414,7 +415,8 @@ func TestAlertsDrawFromTheBudget(t *testing.T) {
 func TestRequestsDrawFromTheBudget(t *testing.T) {
 	budgeted := budget.New("process", 1<<20)
 	sink := &memory{}
-	_, url := hook(t, sink, &ingest.WebhookOptions{Memory: budgeted})
+	h, url := hook(t, sink, &ingest.WebhookOptions{Memory: budgeted})
+	h.SetMemoryWait(testkit.Patience)
 	large := strings.Repeat(" ", 50_000) + notify("firing", "2026-01-02T03:04:05Z", "0001-01-01T00:00:00Z")
 	full := budgeted.Child("alert requests", 0).Hold()
 	full.Take(1 << 20)
