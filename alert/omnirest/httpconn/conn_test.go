@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -113,9 +116,7 @@ func TestAliveSeesTheEnd(t *testing.T) {
 		t.Error("an open connection is dead")
 	}
 	s.Close()
-	if c.Alive() {
-		t.Error("a closed connection is alive")
-	}
+	testkit.Eventually(t, "a closed connection is dead", func() bool { return !c.Alive() })
 }
 
 func TestHalfReadAnswerEndsTheConnection(t *testing.T) {
@@ -138,7 +139,7 @@ func TestHalfReadAnswerEndsTheConnection(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", testport.Address(t)) // nobody else listens there later
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +220,11 @@ func TestPoolSharesConnections(t *testing.T) {
 		t.Errorf("%d connections, at most 3", n)
 	}
 	s.CloseClientConnections()
+	testkit.Eventually(t, "the end of all connections has come", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return !slices.ContainsFunc(p.mu.idle, func(i idleConn) bool { return i.c.Alive() })
+	})
 	get(t, p.Do, Request{Method: "GET", Path: "/x"}) // on a new connection
 	s.Close()
 	_ = p.Close()
