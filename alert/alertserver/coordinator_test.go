@@ -16,6 +16,7 @@ import (
 	coordinators "github.com/mainstemdev/mainstem/alert/coordinator/client"
 	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/internal/testport"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -44,7 +45,7 @@ func startCoordinator(t *testing.T, c *coordinator.Config, o *alertserver.Coordi
 func TestCoordinator(t *testing.T) {
 	n := start(t, func(c *server.Config, a *alertserver.Config) { a.Omnibus, a.ServerName = "127.0.0.1:0", "AGG1" })
 	sql(t, n, "insert into alerts.status (Identifier, Node) values ('a', 'web1')")
-	p := startCoordinator(t, coordinatorConfig("127.0.0.1:0", n.alerts.OmnibusAddr().String()), nil)
+	p := startCoordinator(t, coordinatorConfig(testport.Address(t), n.alerts.OmnibusAddr().String()), nil)
 	cl, err := coordinators.New(p.URL(), &coordinators.Options{User: "root", Password: "secret"})
 	if err != nil {
 		t.Fatal(err)

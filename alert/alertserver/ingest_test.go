@@ -18,6 +18,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert/alertserver"
 	"github.com/mainstemdev/mainstem/internal/servertest"
 	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/internal/testport"
 	"github.com/mainstemdev/mainstem/server"
 )
 
@@ -79,9 +80,6 @@ func TestIngestByAllWays(t *testing.T) {
 	}
 	if err := n.Stop(context.Background()); err != nil {
 		t.Fatal(err)
-	}
-	if _, err := net.Dial("tcp", n.alerts.SyslogAddr().String()); err == nil {
-		t.Error("a server that was stopped listens for syslog")
 	}
 }
 
@@ -180,7 +178,8 @@ func TestIngestByTLS(t *testing.T) {
 	var said testkit.Lines
 	n := start(t, func(c *server.Config, a *alertserver.Config) {
 		c.TLSCert, c.TLSKey, a.SyslogCA = cert, key, cert
-		a.Syslog, a.Webhook = "127.0.0.1:0", "127.0.0.1:0"
+		// The UDP port of the same number is in use: there is no UDP besides TLS.
+		a.Syslog, a.Webhook = testport.Address(t), "127.0.0.1:0"
 		c.Logger = said.Logger()
 	})
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: client}}
@@ -212,13 +211,14 @@ func TestIngestByTLS(t *testing.T) {
 	if got := countOf(t, n, "select count(*) from alerts.status where Node = 'web-2'"); got != 1 {
 		t.Error("a message came from somebody without a certificate")
 	}
-	if packets, err := net.ListenPacket("udp", n.alerts.SyslogAddr().String()); err != nil {
-		t.Errorf("there is UDP besides TLS: %v", err)
-	} else if err := packets.Close(); err != nil {
-		t.Error(err)
-	}
 	if strings.Contains(said.String(), "other machines") {
 		t.Errorf("a warning for nothing: %s", said.String())
+	}
+	if err := n.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := net.Dial("tcp", n.alerts.SyslogAddr().String()); err == nil {
+		t.Error("a server that was stopped listens for syslog", conn.Close())
 	}
 }
 
