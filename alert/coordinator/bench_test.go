@@ -60,7 +60,7 @@ func each(clients, n int, do func(i int) error) error {
 // bed is two clusters of one object server each, a coordinator and a client, all over
 // loopback; the servers in the process, or over HTTP as well.
 func bed(t testing.TB, overHTTP bool) *client.Client {
-	config := &Config{}
+	config := patient(&Config{})
 	config.OMNIbus.Clusters = map[string][]string{"AGG1": {"one"}, "AGG2": {"two"}}
 	o := &Options{Backends: map[string]Backend{}}
 	for i, name := range []string{"one", "two"} {

@@ -30,7 +30,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	config, err := coordinator.ParseConfig([]byte("omnibus: {clusters: {LOCAL: [here], AWAY: [127.0.0.1:1]}}"))
+	config, err := coordinator.ParseConfig([]byte("omnibus: {query_timeout: 1m, clusters: {LOCAL: [here], AWAY: [127.0.0.1:1]}}"))
 	if err != nil {
 		panic(err)
 	}

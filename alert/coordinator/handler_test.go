@@ -444,7 +444,7 @@ func TestLimitOfAResult(t *testing.T) {
 }
 
 func TestCloseWaitsForRequests(t *testing.T) {
-	f, first, _ := pair(t, nil)
+	f, first, _ := pair(t, func(c *Config) { c.HTTP.ShutdownTimeout = testkit.Patience })
 	begun, release := make(chan struct{}), make(chan struct{})
 	first.set(func() {
 		first.query = func(_ context.Context, _ *fakeConn, _ string, row func([]byte) error) (int64, error) {

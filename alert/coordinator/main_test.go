@@ -20,6 +20,7 @@ import (
 	"github.com/mainstemdev/mainstem/alert"
 	"github.com/mainstemdev/mainstem/alert/omnibus"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testport"
 )
 
@@ -97,18 +98,21 @@ func (x *site) kill() {
 	<-x.done
 }
 
-// quick are timeouts for tests.
+// patient are the timeouts of tests that do not wait for one.
+func patient(c *Config) *Config {
+	o := &c.OMNIbus
+	o.HealthTimeout, o.QueryTimeout, o.WaitTimeout, o.DialTimeout = testkit.Patience, testkit.Patience, testkit.Patience, testkit.Patience
+	return c
+}
+
+// quick are intervals for tests, with timeouts that none of them waits for.
 func quick(clusters map[string][]string) *Config {
 	c := &Config{}
 	c.OMNIbus.Clusters = clusters
 	c.OMNIbus.HealthInterval = 20 * time.Millisecond
-	c.OMNIbus.HealthTimeout = 5 * time.Second
 	c.OMNIbus.FailBackDelay = time.Hour
 	c.OMNIbus.BreakerDelay = 50 * time.Millisecond
-	c.OMNIbus.QueryTimeout = 20 * time.Second
-	c.OMNIbus.WaitTimeout = 20 * time.Second
-	c.OMNIbus.DialTimeout = 5 * time.Second
-	return c
+	return patient(c)
 }
 
 // front is a coordinator behind HTTP.
