@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -537,5 +539,44 @@ func TestThePoolFollowsMovesInTheirOrder(t *testing.T) {
 	}
 	if n := first.get(func() int { return len(first.conns) }); n != 1 {
 		t.Errorf("%d connections were made for three statements, want 1", n)
+	}
+}
+
+// overdue is a ResponseWriter whose deadlines for reading are over before its handler goes on.
+type overdue struct {
+	http.ResponseWriter
+	r *http.Request
+}
+
+// SetReadDeadline is for http.ResponseController.
+func (w *overdue) SetReadDeadline(at time.Time) error {
+	control := http.NewResponseController(w.ResponseWriter)
+	if at.IsZero() {
+		return control.SetReadDeadline(at)
+	}
+	err := control.SetReadDeadline(time.Unix(1, 0))
+	<-w.r.Context().Done()
+	return err
+}
+
+// TestRequestWithoutABodyEndsNoOther: it has no deadline that would end its connection.
+func TestRequestWithoutABodyEndsNoOther(t *testing.T) {
+	f, first, _ := pair(t, nil)
+	first.query = func(ctx context.Context, _ *fakeConn, _ string, row func([]byte) error) (int64, error) {
+		return 1, errors.Join(ctx.Err(), row([]byte(`{"Server":"first"}`)))
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 {
+			w = &overdue{w, r}
+		}
+		f.c.Handler().ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	g := &front{t: t, c: f.c, web: web}
+	if resp, text := g.post("root", "secret", ""); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("%s %s", resp.Status, text)
+	}
+	if a := g.sql("select 1")["AGG"]; a.from() != "first" { // on the same connection
+		t.Errorf("%+v", a)
 	}
 }

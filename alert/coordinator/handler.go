@@ -250,7 +250,11 @@ func (c *Coordinator) body(w http.ResponseWriter, r *http.Request) (*rawSQL, *re
 		return notValid("the body has more than " + strconv.FormatInt(limit, 10) + " bytes")
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(c.config.HTTP.Timeout)) // some connections have none
+	// Without a body net/http waits for the end of the connection already, and a deadline would be one:
+	// this request and all others of the connection would be canceled.
+	if r.ContentLength != 0 {
+		_ = control.SetReadDeadline(time.Now().Add(c.config.HTTP.Timeout)) // some connections have none
+	}
 	p, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
