@@ -122,7 +122,10 @@ func (e *Event[E]) tap(t Tap) (cancel func(), err error) {
 		r.Kill()
 		return nil, err
 	}
+	// The owner's monitors are told in any order: e.end comes first here, too, so that nobody finds
+	// the event after Ended.
 	w := &watch{notify: func(reason error) {
+		e.end()
 		a.reason.Store(&reason)
 		r.Drain()
 	}}
