@@ -86,7 +86,12 @@ func (n *Node) InspectState(ctx context.Context, a Address) (map[string]string, 
 	case m := <-shown:
 		return m, nil
 	case <-ended:
-		return nil, fault("inspect", a, ErrStopped)
+		select {
+		case m := <-shown: // the actor has ended after it answered
+			return m, nil
+		default:
+			return nil, fault("inspect", a, ErrStopped)
+		}
 	case <-ctx.Done():
 		return nil, fault("inspect", a, endOf(ctx, began, "the actor to show its state"))
 	}

@@ -19,6 +19,32 @@ func (a afterPost) post(p Priority, x *extra) bool {
 	return a.ops.post(p, x)
 }
 
+// The answer of an actor that has ended since is returned.
+func TestInspectStateOfAnActorThatHasAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, err := Open("test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		for range 32 { // which of two ready channels a select takes is random
+			r, err := Spawn(n, Func[int](func(*Context[int], int) error { return nil }), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := r.core()
+			c.ops = afterPost{c.ops, func() {
+				synctest.Wait() // until the actor has answered
+				r.Kill()
+				synctest.Wait()
+			}}
+			if _, err := n.InspectState(t.Context(), r.Address()); err != nil {
+				t.Fatalf("InspectState of an actor that has answered: %v", err)
+			}
+		}
+	})
+}
+
 // An actor that ends just after InspectState has posted its call does not leave it waiting.
 func TestInspectStateOfAnActorThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
