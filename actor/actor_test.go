@@ -26,12 +26,17 @@ func open(t testing.TB) *actor.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { stop(t, n) })
 	return n
+}
+
+// stop stops a node. Node.Close would give up sooner on a busy machine.
+func stop(t testing.TB, n *actor.Node) {
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
+	if err := n.Stop(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 func spawn[M any](t testing.TB, s actor.Spawner, f func(c *actor.Context[M], m M) error, o *actor.Options) actor.Ref[M] {

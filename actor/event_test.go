@@ -130,6 +130,7 @@ func TestEventWithManySubscribers(t *testing.T) {
 	e := event[value](t, node, "", nil)
 	const subscribers, publishers, values = 3000, 3, 20
 	var handled atomic.Int64
+	var ending actor.Ref[value]
 	for i := range subscribers {
 		var last [publishers]int
 		r := spawn(t, node, func(c *actor.Context[value], m value) error {
@@ -144,6 +145,9 @@ func TestEventWithManySubscribers(t *testing.T) {
 			return nil
 		}, nil)
 		subscribe(t, e, r)
+		if i == 77 {
+			ending = r
+		}
 	}
 	var wg sync.WaitGroup
 	for from := range publishers {
@@ -156,10 +160,13 @@ func TestEventWithManySubscribers(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := node.Close(); err != nil {
-		t.Fatal(err)
+	wait(t, ending)
+	if n, err := e.Publish(context.Background(), value{0, values + 1}); n != subscribers-1 || err != nil {
+		t.Errorf("Publish after one has ended: %d, %v", n, err)
 	}
-	if n := handled.Load(); n < (subscribers-1)*publishers*values || n >= subscribers*publishers*values {
+	stop(t, node)
+	const all = publishers*values + 1
+	if n := handled.Load(); n < (subscribers-1)*all || n >= subscribers*all {
 		t.Errorf("%d values handled", n)
 	}
 	if n := e.Len(); n != subscribers-1 {

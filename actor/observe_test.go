@@ -104,9 +104,7 @@ func TestTracesRideOnMessages(t *testing.T) {
 	if n := <-lengths; n != len(">b>c") {
 		t.Errorf("the trace at c has %d bytes", n)
 	}
-	if err := node.Close(); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, node)
 	if len(tr.done) != 2 || fmt.Sprint(tr.done[0], tr.done[1]) != ">b>c <nil>" && fmt.Sprint(tr.done[1], tr.done[0]) != ">b>c <nil>" {
 		t.Errorf("done with %v", tr.done)
 	}

@@ -128,9 +128,7 @@ func TestCrowdUnderRandomEnds(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := node.Close(); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, node)
 	if n := node.Len(); n != 0 {
 		t.Errorf("%d actors left", n)
 	}

@@ -280,9 +280,7 @@ func TestReasonThatPanics(t *testing.T) {
 	if reason := wait(t, r); reason != actor.Missing && !errors.As(reason, &p) {
 		t.Errorf("reason %v, want a panic", reason)
 	}
-	if err := node.Close(); err != nil {
-		t.Error(err)
-	}
+	stop(t, node)
 }
 
 // stopping fails at each message and counts the calls of Stop.

@@ -90,11 +90,7 @@ func twoNodes(t testing.TB) (here, there *actor.Node) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := node.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(func() { stop(t, node) })
 		*n = node
 	}
 	connect(t, here, there)

@@ -109,7 +109,9 @@ func (m *member) leave(t testing.TB) {
 	if err := m.Leave(ctx); err != nil && ctx.Err() != nil {
 		t.Errorf("Leave of %s: %v", m.node.Name(), err)
 	}
-	if err := m.node.Close(); err != nil {
+	stopping, stop := context.WithTimeout(context.Background(), testkit.Patience)
+	defer stop()
+	if err := m.node.Stop(stopping); err != nil { // Close would give up sooner on a busy machine
 		t.Error(err)
 	}
 }

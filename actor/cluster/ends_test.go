@@ -185,6 +185,7 @@ func TestNodeDown(t *testing.T) {
 			p := newProxy(t, b.Addr())
 			a := join(t, "a", hidden(o))
 			a.peers["b"] = p.addr()
+			testkit.Succeeds(t, "a session", func() error { return a.Connect(t.Context(), "b") }) // a dial may be late
 			there := worker(t, b, nil)
 			far := seen(t, a, there)
 			var events reasons
