@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/actor/cluster/link"
@@ -46,23 +47,35 @@ func TestCloseDeliversWhatWasTaken(t *testing.T) {
 // little: each stream's farewell does that, and no message comes back.
 func TestFarewellAcknowledges(t *testing.T) {
 	for range 50 {
-		var atA, atB hears
-		b := open(t, plain("b"), &atB)
-		o := plain("a")
-		o.Resolve = at(b)
-		a := open(t, o, &atA)
-		p := peer(t, a, "b")
-		const n = 16
-		sendNumbers(t, p, n)
-		testkit.Eventually(t, "all messages are handled", func() bool { return atB.count.Load() == n })
-		shut(t, b)
-		testkit.Eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
-		if got := atA.downs()[0]; !errors.Is(got, link.ErrLeft) || len(atA.undelivered) > 0 {
-			t.Fatalf("the session ended with %v, and %d messages came back", got, len(atA.undelivered))
-		}
-		if err := a.Close(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		synctest.Test(t, farewellAcknowledges)
+	}
+}
+
+// piped returns the endpoints a and b of a synctest bubble, which connect by pipes: the farewell
+// time does not pass while anything runs.
+func piped(t *testing.T, atA, atB link.Handler) (a, b *link.Endpoint) {
+	oa, ob := plain("a"), plain("b")
+	oa.Listen, ob.Listen = "", ""
+	oa.Resolve = func(context.Context, string) (string, error) { return "b", nil }
+	a, b = open(t, oa, atA), open(t, ob, atB)
+	a.PipeForTest(b)
+	return a, b
+}
+
+func farewellAcknowledges(t *testing.T) {
+	var atA, atB hears
+	a, b := piped(t, &atA, &atB)
+	p := peer(t, a, "b")
+	const n = 16
+	sendNumbers(t, p, n)
+	testkit.Eventually(t, "all messages are handled", func() bool { return atB.count.Load() == n })
+	shut(t, b)
+	testkit.Eventually(t, "the end of the session", func() bool { return len(atA.downs()) == 1 })
+	if got := atA.downs()[0]; !errors.Is(got, link.ErrLeft) || len(atA.undelivered) > 0 {
+		t.Fatalf("the session ended with %v, and %d messages came back", got, len(atA.undelivered))
+	}
+	if err := a.Close(within(t)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -56,22 +56,48 @@ type fortress struct {
 	node *link.Endpoint
 	log  logged
 	at   hears
+	ally *link.Endpoint // the good peer's
 	good *link.Peer
 }
 
+// newFortress begins again if the good peer's own handshakes take too long.
 func newFortress(t *testing.T, change func(*link.Options)) *fortress {
 	t.Helper()
-	f := &fortress{t: t}
+	var f *fortress
+	testkit.Succeeds(t, "a good peer", func() (err error) {
+		f = &fortress{t: t}
+		if err = f.begin(change); err != nil {
+			shut(t, f.ally)
+			shut(t, f.node)
+		}
+		return err
+	})
+	return f
+}
+
+// begin opens the fortress, with all connections of the good peer.
+func (f *fortress) begin(change func(*link.Options)) (err error) {
+	f.t.Helper()
 	o := plain("fortress")
 	o.Log = slog.New(slog.NewTextHandler(&f.log, nil))
 	if change != nil {
 		change(o)
 	}
-	f.node = open(t, o, &f.at)
+	f.node = open(f.t, o, &f.at)
 	og := plain("good")
 	og.Resolve, og.KeepAlive = at(f.node), o.KeepAlive // a busy machine must not take the good one for silent
-	f.good = peer(t, open(t, og, &hears{}), "fortress")
-	return f
+	f.ally = open(f.t, og, &hears{})
+	if f.good, err = f.ally.Peer(within(f.t), "fortress"); err != nil {
+		return err
+	}
+	testkit.Eventually(f.t, "the connections of the good peer", func() bool {
+		s := f.good.Stats()
+		return s.Connected == s.Connections || len(f.at.downs()) > 0
+	})
+	if len(f.at.downs()) > 0 || f.log.lines("refused a connection") > 0 {
+		return errors.New("a handshake of the good peer failed")
+	}
+	return nil
 }
 
 // hasty makes a fortress close connections soon whose handshake takes too long.
@@ -447,17 +473,31 @@ func TestTraitors(t *testing.T) {
 				}
 			})
 			f.refused(f.traitor(c.frames...))
-			testkit.Eventually(t, "the end of the session", func() bool { return len(f.at.downs()) == 1 })
-			if got := f.at.downs()[0]; c.ends != errors.Is(got, link.ErrProtocol) {
+			testkit.Eventually(t, "the end of the session", func() bool { return len(f.at.downsOf("traitor")) == 1 })
+			if got := f.at.downsOf("traitor")[0]; c.ends != errors.Is(got, link.ErrProtocol) {
 				t.Errorf("the session ended: %v", got)
 			}
 			if f.at.count.Load() != 0 {
 				t.Error("a message arrived")
 			}
-			if err := f.good.Send(within(t), 1, link.ExactlyOnce, number(1)); err != nil {
-				t.Error(err)
+			testkit.Eventually(t, "a message of the good peer", func() bool {
+				p, err := f.good, error(nil)
+				if !c.ends { // the session of the good one may have ended too, for silence
+					p, err = f.ally.Peer(within(t), "fortress")
+				}
+				if err == nil {
+					err = p.Send(within(t), 1, link.ExactlyOnce, number(1))
+				}
+				if err != nil && c.ends {
+					t.Fatal(err)
+				}
+				return f.at.count.Load() > 0
+			})
+			for _, reason := range f.at.downsOf("good") {
+				if c.ends || errors.Is(reason, link.ErrProtocol) {
+					t.Errorf("the session of the good peer ended: %v", reason)
+				}
 			}
-			testkit.Eventually(t, "the message of the good peer", func() bool { return f.at.count.Load() == 1 })
 		})
 	}
 }

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 // noWait is the context of Sends that do not wait for credit.
 var noWait context.Context
@@ -34,6 +34,7 @@ type hears struct {
 	lanes       []uint32
 	up          []*link.Peer
 	down        []error
+	left        []string // the peers of down
 	undelivered [][]byte
 	message     func(p *link.Peer, lane uint32, body []byte) // instead of noting, if set
 	count       atomic.Int64
@@ -58,10 +59,10 @@ func (h *hears) Up(p *link.Peer) {
 	h.up = append(h.up, p)
 }
 
-func (h *hears) Down(_ *link.Peer, reason error) {
+func (h *hears) Down(p *link.Peer, reason error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.down = append(h.down, reason)
+	h.down, h.left = append(h.down, reason), append(h.left, p.Name())
 }
 
 func (h *hears) Undelivered(_ *link.Peer, body []byte, _ error) {
@@ -80,6 +81,18 @@ func (h *hears) downs() []error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]error(nil), h.down...)
+}
+
+// downsOf returns why the sessions of one peer ended.
+func (h *hears) downsOf(name string) (reasons []error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, peer := range h.left {
+		if peer == name {
+			reasons = append(reasons, h.down[i])
+		}
+	}
+	return reasons
 }
 
 // plain returns options for a node without TLS.

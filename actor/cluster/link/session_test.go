@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mainstemdev/mainstem"
@@ -374,31 +375,32 @@ func TestForgottenSession(t *testing.T) {
 // TestBothClose: two nodes that close at the same time have both delivered everything.
 func TestBothClose(t *testing.T) {
 	for range 5 {
-		var atA, atB hears
-		oa, ob := plain("a"), plain("b")
-		b := open(t, ob, &atB)
-		oa.Resolve = at(b)
-		a := open(t, oa, &atA)
-		p := peer(t, a, "b")
-		testkit.Eventually(t, "the session", func() bool { return len(b.Peers()) == 1 })
-		for i := range uint64(1000) {
-			if err := p.Send(within(t), uint32(i), link.ExactlyOnce, number(i)); err != nil {
-				t.Fatal(err)
+		synctest.Test(t, bothClose)
+	}
+}
+
+func bothClose(t *testing.T) {
+	var atA, atB hears
+	a, b := piped(t, &atA, &atB)
+	p := peer(t, a, "b")
+	testkit.Eventually(t, "the session", func() bool { return len(b.Peers()) == 1 })
+	for i := range uint64(1000) {
+		if err := p.Send(within(t), uint32(i), link.ExactlyOnce, number(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, "all messages", func() bool { return atB.count.Load() == 1000 && p.Stats().Waiting < 100 })
+	var closing sync.WaitGroup
+	for _, e := range []*link.Endpoint{a, b} {
+		closing.Go(func() {
+			if err := e.Close(within(t)); err != nil {
+				t.Error(err)
 			}
-		}
-		testkit.Eventually(t, "all messages", func() bool { return atB.count.Load() == 1000 && p.Stats().Waiting < 100 })
-		var closing sync.WaitGroup
-		for _, e := range []*link.Endpoint{a, b} {
-			closing.Go(func() {
-				if err := e.Close(within(t)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		closing.Wait()
-		if len(atA.downs()) != 1 || len(atB.downs()) != 1 || len(atA.undelivered)+len(atB.undelivered) > 0 {
-			t.Errorf("down %v %v", atA.downs(), atB.downs())
-		}
+		})
+	}
+	closing.Wait()
+	if len(atA.downs()) != 1 || len(atB.downs()) != 1 || len(atA.undelivered)+len(atB.undelivered) > 0 {
+		t.Errorf("down %v %v", atA.downs(), atB.downs())
 	}
 }
 
