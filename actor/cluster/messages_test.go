@@ -359,12 +359,15 @@ func TestUndeliveredMessagesAreDeadLetters(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "one message to be handled", func() bool { i, err := b.node.Inspect(actor.Address{Name: "x"}); return err == nil && i.Handled == 1 })
-	p.cut(true)
+	release := p.hold() // the session lasts until all are sent
+	defer release()
 	for range 5 {
 		if err := far.Send(t.Context(), Ping{7}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	p.cut(true)
+	release()
 	testkit.Eventually(t, "five dead letters", func() bool { return letters.Load() == 5 })
 }
 

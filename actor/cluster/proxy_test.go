@@ -12,7 +12,8 @@ type proxy struct {
 	l    net.Listener
 	to   string
 	wg   sync.WaitGroup
-	mu   sync.Mutex // guards the fields below
+	gate sync.RWMutex // held for reading by each write; see hold
+	mu   sync.Mutex   // guards the fields below
 	open map[net.Conn]struct{}
 	shut bool
 }
@@ -62,7 +63,7 @@ func (p *proxy) pass(c net.Conn) {
 	var both sync.WaitGroup
 	for from, to := range map[net.Conn]net.Conn{c: d, d: c} {
 		both.Go(func() {
-			_, _ = io.Copy(to, from)
+			_, _ = io.Copy(gated{to, p}, from)
 			to.Close()
 			from.Close()
 		})
@@ -72,6 +73,24 @@ func (p *proxy) pass(c net.Conn) {
 	defer p.mu.Unlock()
 	delete(p.open, c)
 	delete(p.open, d)
+}
+
+// gated writes to a connection of a proxy unless that holds what it carries.
+type gated struct {
+	io.Writer
+	p *proxy
+}
+
+func (g gated) Write(b []byte) (int, error) {
+	g.p.gate.RLock()
+	defer g.p.gate.RUnlock()
+	return g.Writer.Write(b)
+}
+
+// hold keeps back all that comes from now on, with the connections open, until release.
+func (p *proxy) hold() (release func()) {
+	p.gate.Lock()
+	return sync.OnceFunc(p.gate.Unlock)
 }
 
 // cut breaks all connections, and lets no others through if it is for long.
