@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,4 +199,34 @@ func TestSecondCommitOfAnIDInAFrameThatFails(t *testing.T) {
 			t.Errorf("a commit without an answer: %v, want an unknown outcome", err)
 		}
 	}
+}
+
+// A server that accepts a connection and then stands still for longer than the client waits
+// is asked again until Options.Timeout.
+func TestOpenOfAServerThatStandsStill(t *testing.T) {
+	p := newProxy(t, testnats.NewServer(t, nil).URL())
+	p.dropAnswers.Store(true)
+	o := natslog.Options{Connect: []nats.Option{nats.Timeout(50 * time.Millisecond)}, Timeout: 100 * time.Millisecond}
+	if _, err := natslog.Open(p.url(), &o); !errors.Is(err, mainstem.ErrUnavailable) {
+		t.Errorf("open while the server stands still: %v, want Unavailable", err)
+	}
+	d := &dialer{third: p.heal}
+	o.Connect, o.Timeout = append(o.Connect, nats.SetCustomDialer(d)), patience
+	open(t, p.url(), o)
+	if n := d.dials.Load(); n < 3 {
+		t.Errorf("the log is open after %d attempts, and only the third was answered", n)
+	}
+}
+
+// dialer calls third before it dials for the third time.
+type dialer struct {
+	dials atomic.Int32
+	third func()
+}
+
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	if d.dials.Add(1) == 3 {
+		d.third()
+	}
+	return net.Dial(network, address)
 }

@@ -1,16 +1,11 @@
 package natslog
 
-import (
-	"github.com/nats-io/nats.go"
-
-	"github.com/mainstemdev/mainstem/internal/testnats"
-)
+import "github.com/nats-io/nats.go"
 
 // OpenWithoutTail opens a new log that never sees what its stream holds, but what it has
 // written itself.
 func OpenWithoutTail(address string, o *Options) (*Log, error) {
-	options := []nats.Option{nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.Timeout(testnats.Patience)}
-	conn, err := nats.Connect(address, append(options, o.Connect...)...)
+	conn, err := connect(address, o.withDefaults().Timeout, append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectBufSize(-1)}, o.Connect...)...)
 	if err != nil {
 		return nil, err
 	}

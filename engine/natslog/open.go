@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func Open(address string, o *Options) (*Log, error) {
 		nats.PingInterval(c.Silence/(maxPings+1)), nats.MaxPingsOutstanding(maxPings),
 		nats.ReconnectBufSize(-1), // what cannot be sent fails: a commit tries again itself
 	)
-	conn, err := nats.Connect(servers, append(options, c.Connect...)...)
+	conn, err := connect(servers, c.Timeout, append(options, c.Connect...)...)
 	if err != nil {
 		e := mapError("open "+redact.Address(servers), redact.Error(err, servers))
 		if e.Hint == "" {
@@ -75,6 +76,24 @@ func Open(address string, o *Options) (*Log, error) {
 	}
 	l.owned = true
 	return l, nil
+}
+
+// connect connects to one of the servers. The client allows each of them nats.Timeout, also when it reconnects: if that
+// is too short for a server that stands still, connect tries again for as long as timeout. Any other error ends it.
+func connect(servers string, timeout time.Duration, options ...nats.Option) (*nats.Conn, error) {
+	began := time.Now()
+	for failures := 1; ; failures++ {
+		conn, err := nats.Connect(servers, options...)
+		var slow net.Error
+		if err == nil || !errors.Is(err, nats.ErrTimeout) && !(errors.As(err, &slow) && slow.Timeout()) {
+			return conn, err
+		}
+		pause := openAgain.Delay(failures)
+		if time.Since(began)+pause >= timeout {
+			return nil, err
+		}
+		<-time.After(pause)
+	}
 }
 
 // OpenConn opens a log on a connection of the caller, who closes it after the log.
@@ -161,7 +180,7 @@ func checkServer(version string) error {
 	return nil
 }
 
-// openAgain is the pause between two attempts to create the stream.
+// openAgain is the pause between two attempts to connect, or to create the stream.
 var openAgain = backoff.Policy{First: retryPause, Max: time.Second}
 
 // ensureStream creates the stream unless it exists, checks that it can carry a log,

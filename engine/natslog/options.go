@@ -44,7 +44,8 @@ type Options struct {
 	// CacheBytes bounds the memory for values. Default 64 MiB.
 	CacheBytes int64
 	// Timeout bounds how long a commit or a read waits for a server that does not answer,
-	// for example while the stream elects a leader. Default 30s.
+	// for example while the stream elects a leader. It also bounds how long Open tries to
+	// connect to servers that accept connections, but do not answer. Default 30s.
 	Timeout time.Duration
 	// Silence is for how long a server may leave pings unanswered before Open's connection to
 	// it is taken for lost and made anew, as when its host is gone and nothing says so. At

@@ -97,7 +97,7 @@ func (l *Log) start(dir string, so *server.Options, o *natslog.Options) error {
 	if !srv.JetStreamEnabled() {
 		return mainstem.Errorf(mainstem.KindUnavailable, "open "+dir, "the NATS server could not start JetStream: is the directory writable and the disk not full?")
 	}
-	l.conn, err = nats.Connect("", nats.InProcessServer(srv), nats.Name("mainstem"),
+	l.conn, err = nats.Connect("", nats.InProcessServer(srv), nats.Name("mainstem"), nats.Timeout(startTimeout),
 		nats.UserInfo(so.Username, so.Password), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
 		return mainstem.Errorf(mainstem.KindInternal, "open "+dir, "%w", err)
