@@ -21,6 +21,7 @@ type proxy struct {
 
 	dropAnswers  atomic.Bool  // what the server sends is lost
 	dropRequests atomic.Bool  // what clients send is lost
+	lost         atomic.Int64 // what comes over connections from before the last call of lose is lost
 	dropped      atomic.Int64 // bytes lost
 	cutAfter     atomic.Int64 // bytes from the server, on average, after which a connection is cut; 0: never
 	cuts         atomic.Int64 // connections cut so
@@ -55,7 +56,8 @@ func proxied(t testing.TB, o *remotelog.Options) (p *proxy, log *remotelog.Log, 
 }
 
 // lose has what the server sends lost, or what clients send, while call runs until lost reports
-// that it was; then it cuts the connections. It returns when call has.
+// that it was; then it cuts the connections, over which nothing more comes: the server may not have
+// written its answer yet. It returns when call has.
 func (p *proxy) lose(t testing.TB, what *atomic.Bool, call func(), description string, lost func() bool) {
 	t.Helper()
 	what.Store(true)
@@ -65,6 +67,7 @@ func (p *proxy) lose(t testing.TB, what *atomic.Bool, call func(), description s
 		call()
 	}()
 	testkit.Eventually(t, description, lost)
+	p.lost.Add(1)
 	what.Store(false)
 	p.cut()
 	<-done
@@ -85,14 +88,15 @@ func (p *proxy) accept() {
 		}
 		p.mu.Lock()
 		p.conns[client], p.conns[server] = struct{}{}, struct{}{}
+		lost := p.lost.Load() // before the next cut
 		p.mu.Unlock()
-		p.running.Go(func() { p.pass(server, client, &p.dropRequests, false) })
-		p.running.Go(func() { p.pass(client, server, &p.dropAnswers, true) })
+		p.running.Go(func() { p.pass(server, client, &p.dropRequests, lost, false) })
+		p.running.Go(func() { p.pass(client, server, &p.dropAnswers, lost, true) })
 	}
 }
 
 // pass copies from one side to the other until one of them ends, then ends both.
-func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool, cuts bool) {
+func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool, lost int64, cuts bool) {
 	once := &p.cutRequestsAt
 	if cuts {
 		once = &p.cutAnswersAt
@@ -112,7 +116,7 @@ func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool, cuts bool) {
 		if err != nil {
 			return
 		}
-		if drop.Load() {
+		if drop.Load() || p.lost.Load() != lost {
 			p.dropped.Add(int64(n))
 			continue
 		}
