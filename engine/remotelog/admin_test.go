@@ -139,8 +139,8 @@ func TestSnapshotIsHeldWhileItsClientLives(t *testing.T) {
 	if _, err := behind.Commit(t.Context(), put("", "k", "old")); err != nil {
 		t.Fatal(err)
 	}
-	url := serve(t, behind, &rpc.Options{SnapshotLease: 3 * time.Second}).URL
-	log := open(t, url, nil)
+	log := open(t, serve(t, behind, &rpc.Options{SnapshotLease: time.Hour}).URL, nil)
+	log.SetRenewal(10 * time.Millisecond)
 	snapshot, err := log.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -165,9 +165,15 @@ func TestSnapshotIsHeldWhileItsClientLives(t *testing.T) {
 	}
 	_, err = snapshot.Get(t.Context(), "s", []byte("k"))
 	wantError(t, err, mainstem.KindClosed, mainstem.NoOutcome)
+	if got := remotelog.RenewEvery(3 * time.Second); got != time.Second {
+		t.Errorf("a lease of 3s is renewed every %v, want 1s", got)
+	}
+}
 
-	// A client that goes away without closing loses its snapshot.
-	gone := open(t, url, nil)
+// A client that goes away without closing loses its snapshot.
+func TestSnapshotOfAClientThatIsGoneIsClosed(t *testing.T) {
+	behind := &counting{Log: model.New(nil)}
+	gone := open(t, serve(t, behind, &rpc.Options{SnapshotLease: 100 * time.Millisecond}).URL, nil)
 	left, err := gone.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ type Log struct {
 	doer     *doer
 	sessions sessions
 	grace    time.Duration // closeGrace, or less in tests
+	renewal  time.Duration // between renewals of a snapshot's lease, in tests; 0: renewEvery
 	encoders sync.Pool     // of *message.Encoder
 	ids      *batchIDs
 

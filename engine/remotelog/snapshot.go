@@ -1,6 +1,7 @@
 package remotelog
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,12 @@ func (l *Log) Snapshot(ctx context.Context) (mainstem.Snapshot, error) {
 	return s, nil
 }
 
+// renewEvery is the time between two renewals of a lease: one or two may be late, or get lost.
+func renewEvery(lease time.Duration) time.Duration { return max(lease/3, minRenewal) }
+
 // renew renews the lease of the snapshot until ctx ends.
 func (s *snapshot) renew(ctx context.Context, lease time.Duration) {
-	tick := time.NewTicker(max(lease/3, minRenewal))
+	tick := time.NewTicker(cmp.Or(s.l.renewal, renewEvery(lease)))
 	defer tick.Stop()
 	for {
 		select {
