@@ -6,6 +6,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/enginetest"
 	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // small limits make the cases on limits quick.
@@ -15,6 +16,7 @@ func reopen(_ *testing.T, log mainstem.Log) mainstem.Log { return log.(*model.Lo
 
 func TestModel(t *testing.T) {
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Clock, f.Limits, f.Reopen = enginetest.NewClock(), small, reopen
 	f.Programs = 200
 	enginetest.Run(t, f, func(*testing.T) mainstem.Log {
@@ -26,6 +28,7 @@ func TestModel(t *testing.T) {
 func TestModelInRealTime(t *testing.T) {
 	t.Parallel() // it mostly waits
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Limits, f.Reopen = small, reopen
 	enginetest.Run(t, f, func(*testing.T) mainstem.Log { return model.New(&model.Options{Limits: f.Limits}) })
 }

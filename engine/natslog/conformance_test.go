@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/natslog"
 	"github.com/mainstemdev/mainstem/enginetest"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 )
 
@@ -25,6 +26,7 @@ var small = mainstem.Limits{MaxValue: 256 << 10, MaxBatchBytes: 1 << 20, MaxBatc
 // features are what the engine offers: everything but snapshots and backups.
 func features(clock *enginetest.Clock) enginetest.Features {
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Snapshot = false
 	f.SteadyClock = true // clocks of processes may differ by a minute
 	f.Clock, f.Limits = clock, small

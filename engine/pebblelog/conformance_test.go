@@ -7,6 +7,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // small are limits that the suite reaches quickly.
@@ -16,6 +17,7 @@ func TestConformanceDirectory(t *testing.T) {
 	clock := enginetest.NewClock()
 	options := &pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small}
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Clock, f.Limits = clock, small
 	open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log {
 		return must(t)(pebblelog.Open(dir, options))
@@ -28,6 +30,7 @@ func TestConformanceDirectory(t *testing.T) {
 func TestConformanceMemory(t *testing.T) {
 	clock := enginetest.NewClock()
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Clock, f.Limits = clock, small
 	f.Restore = restore(&pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small})
 	enginetest.Run(t, f, func(t *testing.T) mainstem.Log {

@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/pebblelog"
 	"github.com/mainstemdev/mainstem/enginetest"
 	"github.com/mainstemdev/mainstem/internal/invariants"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // tiny is a hot tier of a few groups: what a test writes lies in both tiers, and moves.
@@ -23,6 +24,7 @@ const tiny = 4 << 10
 func TestProgramsWithTinyHotTier(t *testing.T) {
 	clock := enginetest.NewClock()
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Clock, f.Limits, f.Programs = clock, small, 20
 	o := pebblelog.WithHotBytes(pebblelog.Options{Now: clock.Now, Monotonic: clock.Monotonic, Limits: small, KeyStateCache: 4}, tiny)
 	open, reopen := enginetest.InDirectory(func(t *testing.T, dir string) mainstem.Log { return must(t)(pebblelog.Open(dir, o)) })

@@ -9,6 +9,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/enginetest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -28,6 +29,7 @@ func TestConformance(t *testing.T) {
 		return log
 	}
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Clock, f.Limits = clock, small
 	f.Programs, f.Steps = 10, 40
 	f.SteadyClock = true // while a jump is held, tombstones of what was written since come later

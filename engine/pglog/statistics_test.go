@@ -13,6 +13,7 @@ import (
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
 	"github.com/mainstemdev/mainstem/enginetest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
@@ -116,6 +117,7 @@ func TestProgramsWithStatistics(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Clock, f.Limits, f.SteadyClock = clock, small, true
 	f.Programs, f.Steps = 20, 40
 	n := 0

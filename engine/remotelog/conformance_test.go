@@ -12,6 +12,7 @@ import (
 	"github.com/mainstemdev/mainstem/enginetest"
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
@@ -57,6 +58,7 @@ func TestConformance(t *testing.T) {
 		return log
 	}
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Clock, f.Limits = clock, small
 	f.Programs = 12
 	f.Reopen = func(t *testing.T, log mainstem.Log) mainstem.Log {
@@ -77,6 +79,7 @@ func TestConformance(t *testing.T) {
 // is the fault of this package or of the server.
 func TestConformanceOverModel(t *testing.T) {
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Clock, f.Limits = enginetest.NewClock(), small
 	f.Programs = 12
 	again(t, f, func(t *testing.T) mainstem.Log {
@@ -103,6 +106,7 @@ func TestConformanceProtocols(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := enginetest.NewClock()
 			f := enginetest.All()
+			f.Patience = testkit.Patience
 			f.Clock, f.Limits = clock, small
 			f.Programs, f.Steps = 3, 40
 			f.Restore = func(t *testing.T, backup io.Reader) mainstem.Log {

@@ -16,6 +16,7 @@ import (
 	"github.com/mainstemdev/mainstem/engine/natslog"
 	"github.com/mainstemdev/mainstem/engine/natslog/embedded"
 	"github.com/mainstemdev/mainstem/enginetest"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestPrograms(t *testing.T) {
 	clock := enginetest.NewClock()
 	f := enginetest.All()
+	f.Patience = testkit.Patience
 	f.Snapshot = false
 	f.SteadyClock = true // clocks of processes may differ by a minute
 	f.Clock = clock
