@@ -88,8 +88,16 @@ func TestDeadlineOnASilentConnection(t *testing.T) {
 	p.cut()
 	const limit = 300 * time.Millisecond
 	for what, do := range map[string]func(ctx context.Context) error{
-		"a commit": func(ctx context.Context) error {
-			_, err := log.Commit(ctx, one("", "b"))
+		"a commit": func(context.Context) error {
+			when := late{t.Context(), make(chan struct{})}
+			done := make(chan error, 1)
+			go func() {
+				_, err := log.Commit(when, one("", "b"))
+				done <- err
+			}()
+			testkit.Eventually(t, "the commit is on its way", log.Asking)
+			close(when.passed)
+			err := <-done
 			if !errors.Is(err, mainstem.ErrUnknownOutcome) {
 				t.Errorf("a commit that was sent: %v, want an unknown outcome", err)
 			}
@@ -114,6 +122,23 @@ func TestDeadlineOnASilentConnection(t *testing.T) {
 			t.Errorf("%s: %v, want Canceled by the deadline", what, err)
 		}
 		cancel()
+	}
+}
+
+// late is a context whose deadline passes when the test says so.
+type late struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (c late) Done() <-chan struct{} { return c.passed }
+
+func (c late) Err() error {
+	select {
+	case <-c.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 
