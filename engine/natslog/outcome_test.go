@@ -243,6 +243,7 @@ func TestNoServer(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
 	log := openHasty(t, srv.URL(), natslog.Options{Timeout: 200 * time.Millisecond})
 	commitAtLast(t, log, one("first", "1"))
+	patient := open(t, srv.URL(), natslog.Options{Timeout: time.Hour}) // its commits end only with their contexts
 	srv.Stop()
 	testkit.Succeeds(t, "the client has noticed", func() error {
 		_, err := log.Commit(t.Context(), one("", "2"))
@@ -257,7 +258,7 @@ func TestNoServer(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := log.Commit(ctx, one("", "3")); !errors.Is(err, mainstem.ErrCanceled) {
+	if _, err := patient.Commit(ctx, one("", "3")); !errors.Is(err, mainstem.ErrCanceled) {
 		t.Fatalf("a commit that was given up: %v, want Canceled", err)
 	}
 	srv.Start()
