@@ -125,7 +125,7 @@ func (l *load) write(w int) {
 	}
 }
 
-// progress waits until n more batches are acknowledged.
+// progress waits until n more batches are acknowledged: for each of them [testkit.Patience].
 func (l *load) progress(n int) {
 	l.t.Helper()
 	count := func() int {
@@ -136,13 +136,15 @@ func (l *load) progress(n int) {
 		}
 		return len(l.acked)
 	}
-	from := count()
-	testkit.Succeeds(l.t, "commits go on", func() error {
-		if got := count() - from; got < n {
-			return fmt.Errorf("%d commits, want %d", got, n)
-		}
-		return nil
-	})
+	for from, got := count(), 0; got < n; {
+		last := got
+		testkit.Succeeds(l.t, "commits go on", func() error {
+			if got = count() - from; got == last {
+				return fmt.Errorf("%d commits, want %d", got, n)
+			}
+			return nil
+		})
+	}
 }
 
 // check compares what a log holds with what was acknowledged.

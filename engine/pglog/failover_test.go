@@ -58,6 +58,18 @@ func (l *load) acknowledged() int {
 	return len(l.acks)
 }
 
+// progress waits until n more batches are acknowledged: for each of them [testkit.Patience].
+func (l *load) progress(t *testing.T, what string, n int) {
+	t.Helper()
+	for before, got := l.acknowledged(), 0; got < n; {
+		last := got
+		testkit.Eventually(t, what, func() bool {
+			got = l.acknowledged() - before
+			return got > last
+		})
+	}
+}
+
 // PostgreSQL is crashed and started again, twice, under load from two processes: nothing
 // acknowledged is lost, nothing is there twice, followers miss nothing.
 func TestServerCrashes(t *testing.T) {
@@ -93,13 +105,11 @@ func TestServerCrashes(t *testing.T) {
 		testkit.Eventually(t, "followers have begun", func() bool { return followed[i].Load() > 0 })
 	}
 	for range 2 {
-		before := l.acknowledged()
-		testkit.Eventually(t, "writers get through", func() bool { return l.acknowledged() > before+100 })
+		l.progress(t, "writers get through", 101)
 		server.Crash(t)
 		server.Restart(t)
 	}
-	before := l.acknowledged()
-	testkit.Eventually(t, "writers get through after the crashes", func() bool { return l.acknowledged() > before+20 })
+	l.progress(t, "writers get through after the crashes", 21)
 	l.stop.Store(true)
 	for range failoverWriters {
 		if err := <-errs; err != nil {
