@@ -135,6 +135,11 @@ func (e *env) closed() error {
 	case err := <-done:
 		return err
 	case <-time.After(e.f.Patience):
+		select {
+		case err := <-done: // both are there if the machine stood still
+			return err
+		default:
+		}
 		return fmt.Errorf("the call of Close has not returned after %v", e.f.Patience)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -65,6 +66,14 @@ func take(f func(r reporter)) string {
 		return ""
 	}
 	return strings.Join(n.lines, "\n")
+}
+
+// takeInBubble does the same in a bubble: what hangs is found at once, and a machine that stands
+// still is not taken for a log that does. All that f starts must end with it.
+func takeInBubble(t *testing.T, f func(r reporter)) (out string) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) { out = take(f) })
+	return out
 }
 
 // features are those of the model behind a mutant, which hides what is optional.
@@ -161,10 +170,10 @@ func TestProgramsFindBrokenEngines(t *testing.T) {
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			f := featuresOf(m.law)
+			f := features()
 			f.Programs, f.Seed = 300, 1
 			s := broken(&f, m.spoil)
-			out := take(func(r reporter) { runPrograms(r, f, s) })
+			out := takeInBubble(t, func(r reporter) { runPrograms(r, f, s) })
 			if out == "" {
 				t.Fatalf("%d programs notice nothing", f.Programs)
 			}
@@ -265,8 +274,8 @@ func TestProgramsAreTheSameForASeed(t *testing.T) {
 	f := features()
 	s := broken(&f, mutants[0].spoil)
 	f.Seed, f.Programs = 7, 50
-	first := take(func(r reporter) { runPrograms(r, f, s) })
-	if second := take(func(r reporter) { runPrograms(r, f, s) }); first != second || first == "" {
+	first := takeInBubble(t, func(r reporter) { runPrograms(r, f, s) })
+	if second := takeInBubble(t, func(r reporter) { runPrograms(r, f, s) }); first != second || first == "" {
 		t.Errorf("one seed reported\n%s\nthen\n%s", first, second)
 	}
 }
@@ -280,7 +289,7 @@ func TestUndeclaredFeaturesMustBeRefused(t *testing.T) {
 		f := features()
 		hide(&f)
 		s := broken(&f, func(l *model.Log) *mutant { return &mutant{Log: l} })
-		out := take(func(r reporter) { refusalCases[0].check(r, f.withDefaults(), s) })
+		out := takeInBubble(t, func(r reporter) { refusalCases[0].check(r, f.withDefaults(), s) })
 		if !strings.Contains(out, "unsupported") {
 			t.Errorf("an engine that offers %s without declaring it passes:\n%s", name, out)
 		}
@@ -290,7 +299,7 @@ func TestUndeclaredFeaturesMustBeRefused(t *testing.T) {
 func TestUndeclaredInterfacesAreNoticed(t *testing.T) {
 	f := features()
 	s := store{open: func() mainstem.Log { return model.New(&model.Options{Limits: f.Limits}) }}
-	out := take(func(r reporter) { getCases[0].check(r, f.withDefaults(), s) })
+	out := takeInBubble(t, func(r reporter) { getCases[0].check(r, f.withDefaults(), s) })
 	if !strings.Contains(out, "Features.Snapshot declares false") {
 		t.Errorf("an undeclared Snapshotter is not noticed:\n%s", out)
 	}
@@ -299,15 +308,21 @@ func TestUndeclaredInterfacesAreNoticed(t *testing.T) {
 // TestPanicIsAFailure makes sure that an engine that panics or hangs fails its
 // case and nothing else.
 func TestPanicIsAFailure(t *testing.T) {
-	f := featuresOf(Live)
-	for name, spoil := range map[string]func(l *model.Log) *mutant{
-		"panic: boom": func(l *model.Log) *mutant { return &mutant{Log: l, head: func() { panic("boom") }} },
-		"Close has not returned": func(l *model.Log) *mutant {
-			return &mutant{Log: l, closing: func() { <-t.Context().Done() }}
+	f := features()
+	for name, spoil := range map[string]func(l *model.Log, over chan struct{}) *mutant{
+		"panic: boom": func(l *model.Log, _ chan struct{}) *mutant {
+			return &mutant{Log: l, head: func() { panic("boom") }}
+		},
+		"Close has not returned": func(l *model.Log, over chan struct{}) *mutant {
+			return &mutant{Log: l, closing: func() { <-over }}
 		},
 	} {
-		s := broken(&f, spoil)
-		out := take(func(r reporter) { orderedCases[0].check(r, f.withDefaults(), s) })
+		out := takeInBubble(t, func(r reporter) {
+			over := make(chan struct{})
+			defer close(over)
+			s := broken(&f, func(l *model.Log) *mutant { return spoil(l, over) })
+			orderedCases[0].check(r, f.withDefaults(), s)
+		})
 		if !strings.Contains(out, name) {
 			t.Errorf("want a failure that says %q, got:\n%s", name, out)
 		}

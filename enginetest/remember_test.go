@@ -12,7 +12,7 @@ import (
 // nothing is left, see [mainstem.TestNotAfter]: programs must not take that for a fault.
 func TestProgramsAllowRememberedPositions(t *testing.T) {
 	t.Parallel()
-	f := featuresOf(Conditional)
+	f := features()
 	f.Programs, f.Seed = 2000, 1
 	if testing.Short() { // they are the same programs in every run
 		f.Programs = 100
@@ -29,7 +29,7 @@ func TestProgramsAllowRememberedPositions(t *testing.T) {
 			return l.Commit(ctx, b)
 		}}
 	})
-	if out := take(func(r reporter) { runPrograms(r, f, s) }); out != "" {
+	if out := takeInBubble(t, func(r reporter) { runPrograms(r, f, s) }); out != "" {
 		t.Error(out)
 	}
 }
@@ -53,7 +53,7 @@ func remembered(ctx context.Context, l *model.Log, c *mainstem.Condition) (newes
 // behind one that wrote nothing: programs must not take that for a fault.
 func TestProgramsFollowHigherVersions(t *testing.T) {
 	t.Parallel()
-	f := featuresOf(Ordered)
+	f := features()
 	f.Programs, f.Seed = 1000, 1
 	s := broken(&f, func(l *model.Log) *mutant {
 		return &mutant{Log: l, commit: func(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
@@ -63,7 +63,7 @@ func TestProgramsFollowHigherVersions(t *testing.T) {
 			return l.Commit(ctx, b)
 		}}
 	})
-	if out := take(func(r reporter) { runPrograms(r, f, s) }); out != "" {
+	if out := takeInBubble(t, func(r reporter) { runPrograms(r, f, s) }); out != "" {
 		t.Error(out)
 	}
 }
