@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/engine/pglog"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testpostgres"
 )
 
 // patience is how long tests wait for what must happen soon.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 // openAt opens a log that is checked and closed when the test ends.
 func openAt(t *testing.T, url string, o *pglog.Options) *pglog.Log {
