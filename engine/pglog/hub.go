@@ -148,14 +148,15 @@ func (h *hub) close() {
 	h.wg.Wait()
 }
 
-// listen keeps a connection that listens. While there is none, followers are woken from
-// time to time instead.
+// listen keeps a connection that listens. While there is none, followers are woken every
+// Options.PollEvery instead.
 func (h *hub) listen(tried chan struct{}) {
 	defer h.wg.Done()
 	ctx := h.ctx
 	var once sync.Once
 	attempted := func() { once.Do(func() { close(tried) }) }
 	defer attempted()
+	var looked time.Time
 	for {
 		err := h.receive(ctx, attempted)
 		attempted()
@@ -163,8 +164,12 @@ func (h *hub) listen(tried chan struct{}) {
 			return
 		}
 		h.l.opts.Logger.Warn("the connection that listens for new records is lost: followers look from time to time until it is back", "error", err)
-		h.announceAll(0)
-		backoff.Sleep(ctx, h.l.opts.PollEvery)
+		every := h.l.opts.PollEvery
+		if time.Since(looked) >= every {
+			h.announceAll(0)
+			looked = time.Now()
+		}
+		backoff.Sleep(ctx, min(time.Until(looked.Add(every)), listenAgain))
 	}
 }
 
@@ -173,6 +178,7 @@ func (h *hub) listen(tried chan struct{}) {
 const (
 	listenQuiet   = 30 * time.Second
 	listenTimeout = 10 * time.Second
+	listenAgain   = 2 * time.Second // before it connects again, at most
 )
 
 // receive connects, listens and passes notifications on until the connection is lost.

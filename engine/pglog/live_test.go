@@ -114,3 +114,22 @@ func TestListenerComesBack(t *testing.T) {
 		receive(t, got, fmt.Sprintf("k@%d=%d", n+2, n))
 	}
 }
+
+// A listener whose connection is lost is soon back, however seldom followers look meanwhile.
+func TestListenerComesBackBeforeFollowersLook(t *testing.T) {
+	log, url := openNew(t, patient)
+	other := openAt(t, url, patient)
+	c := connect(t, url)
+	commit(t, log, batch("k", "0"))
+	got := followed(t, other, mainstem.Filter{Spaces: []string{"s"}})
+	receive(t, got, "k@1=0")
+	listener := func() int {
+		return value[int](t, c, "SELECT coalesce(max(l.pid), 0) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1836253186")
+	}
+	testkit.Eventually(t, "somebody listens", func() bool { return listener() != 0 })
+	first := listener()
+	execute(t, c, fmt.Sprintf("SELECT pg_terminate_backend(%d)", first))
+	testkit.Eventually(t, "another connection listens", func() bool { now := listener(); return now != 0 && now != first })
+	commit(t, log, batch("k", "1"))
+	receive(t, got, "k@2=1")
+}
