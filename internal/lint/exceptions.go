@@ -8,6 +8,7 @@ var Exceptions = []Exception{
 	{"sleep", "enginetest/case_live.go:manyFollowers", "a slow follower is what the case needs; nothing is timed by it"},
 
 	{"sleep-in-test", "enginetest/mutant_list_test.go", "the mutant leaves a gap that a lock should have covered, for the suite to find"},
+	{"sleep-in-test", "wire/rpc/session_stall_test.go:inBubble", "every test that calls it runs in a bubble of synctest, where a second costs nothing"},
 	{"sleep-in-test", "engine/remotelog/turn_test.go:takeTurns", "a caller that pauses, so that the session's reader takes over; nothing is expected of how long it takes"},
 
 	{"pause-in-test", "internal/budget/budget_test.go:climb", "it runs in a bubble of synctest, where pauses cost nothing"},

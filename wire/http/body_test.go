@@ -45,14 +45,14 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// late is a reader that has its bytes at a moment.
+// late is a reader that has its bytes once the channel is closed.
 type late struct {
-	at time.Time
+	begin <-chan struct{}
 	io.Reader
 }
 
 func (l late) Read(p []byte) (int, error) {
-	time.Sleep(time.Until(l.at)) // of the bubble
+	<-l.begin
 	return l.Reader.Read(p)
 }
 
@@ -89,7 +89,9 @@ func TestWaitForMemoryIsNoTimeToArrive(t *testing.T) {
 					}
 					defer time.AfterFunc(50*time.Second, other.Release).Stop()
 					half := strings.Repeat("x", part)
-					body := io.MultiReader(strings.NewReader(half), late{time.Now().Add(90 * time.Second), strings.NewReader(half)})
+					begin := make(chan struct{})
+					defer time.AfterFunc(90*time.Second, func() { close(begin) }).Stop()
+					body := io.MultiReader(strings.NewReader(half), late{begin, strings.NewReader(half)})
 					r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://localhost/v1/kv/app/t/k", body)
 					if err != nil {
 						t.Fatal(err)
