@@ -20,7 +20,8 @@ import (
 //  3. An engine watches the record. When it says paused, the engine ends the subscription, commands
 //     and timeouts of the type (phase returns), and starts them again when it says running.
 //  4. A commit that fails because the record has changed is not the fault of the event or command.
-//     It fails with errChanged, which is Unavailable and so does not count as an attempt.
+//     It fails with errChanged, which is Unavailable and so does not count as an attempt. Whether
+//     the record has changed is decided by the condition of that commit.
 //
 // Invariant: an engine starts work of a type, and commits it, only under a revision of the record in
 // which the type is not paused.
@@ -97,22 +98,23 @@ func (g *gate) get() (kv.Condition, bool) {
 	return g.is, g.on
 }
 
-// expect adds to b the condition that the control record is the one in the gate.
-func (u *unit) expect(b *mainstem.Batch) {
+// expect adds to b the condition that the control record is the one in the gate, and returns it.
+func (u *unit) expect(b *mainstem.Batch) kv.Condition {
 	is, _ := u.gate.get()
 	u.controls.ExpectTo(b, u.saga.name, is)
+	return is
 }
 
-// unchanged returns errChanged if the control record is not the one in the gate, or if the type is
-// paused. If the record has changed and the type runs before and after, it also updates the gate,
-// so that the next try succeeds.
-func (u *unit) unchanged(ctx context.Context) error {
+// unchanged returns errChanged if the control record does not meet the condition is, or if the type
+// is paused. is must be that of the commit that has failed: another worker, or phase, may have
+// updated the gate since. If the type runs and has run before, unchanged also updates the gate, so
+// that the next try succeeds.
+func (u *unit) unchanged(ctx context.Context, is kv.Condition) error {
 	c, now, err := u.control(ctx, u.saga.name)
 	if err != nil {
 		return err
 	}
-	is, on := u.gate.get()
-	if on && c.Paused.IsZero() && now != is {
+	if at, on := u.gate.get(); on && c.Paused.IsZero() && now != at {
 		u.gate.set(c, now)
 	}
 	if now != is || !c.Paused.IsZero() {

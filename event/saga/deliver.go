@@ -178,13 +178,14 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 	}
 	ctx = event.WithMetadata(ctx, event.Metadata{CorrelationID: m.Correlation, TenantID: m.Tenant, CausationID: name})
 	tries := 0
+	is, _ := u.gate.get() // then the condition of the last try
 	hook := func(ctx context.Context, b *mainstem.Batch, _ *command.Result) error {
 		if tries++; tries > 1 { // after a conflict: perhaps it is carried out elsewhere, or paused
-			if err := errors.Join(u.there(ctx, id, m.n), u.unchanged(ctx)); err != nil {
+			if err := errors.Join(u.there(ctx, id, m.n), u.unchanged(ctx, is)); err != nil {
 				return err
 			}
 		}
-		u.expect(b)
+		is = u.expect(b)
 		w := u.work(b)
 		if err := u.done(ctx, w, id, m); err != nil {
 			return err
@@ -199,7 +200,7 @@ func (u *unit) perform(ctx context.Context, id string, m numbered) error {
 		u.count(func(s *Stats) { s.Commands++ })
 		return nil
 	}
-	return u.unlessTaken(ctx, id, m.n, u.unlessChanged(ctx, err))
+	return u.unlessTaken(ctx, id, m.n, u.unlessChanged(ctx, is, err))
 }
 
 // dispatch is [command.Bus.Dispatch] that turns a panic into a [*command.PanicError]. id is the ID

@@ -132,15 +132,26 @@ type shop struct {
 func newShop(t testing.TB, log mainstem.Log) *shop {
 	t.Helper()
 	s := &shop{t: t, log: log, types: event.NewTypes(nil)}
-	var errs [4]error
+	var errs [3]error
 	s.store, errs[0] = event.Open(log, "shop", nil)
 	s.effects, errs[1] = kv.Open[int](log, "effects", nil)
 	s.records, errs[2] = saga.OpenRecords(log, "shop")
-	s.bus, errs[3] = command.Open(log, "shop", nil, command.Retry(command.RetryOptions{First: time.Millisecond}), command.Idempotency(command.IdempotencyOptions{}))
 	s.must(errors.Join(errs[:]...))
 	s.must(errors.Join(
 		event.Register[placed](s.types, "Placed"), event.Register[charged](s.types, "Charged"), event.Register[shipped](s.types, "Shipped"),
 		event.Register[undone](s.types, "Undone"), event.Register[poked](s.types, "Poked"),
+	))
+	s.openBus(command.Retry(command.RetryOptions{First: time.Millisecond}), command.Idempotency(command.IdempotencyOptions{}))
+	return s
+}
+
+// openBus sets the bus of the shop to one with the given middleware.
+func (s *shop) openBus(with ...command.Middleware) {
+	s.t.Helper()
+	var err error
+	s.bus, err = command.Open(s.log, "shop", nil, with...)
+	s.must(err)
+	s.must(errors.Join(
 		command.Handle(s.bus, func(ctx context.Context, c charge) (command.Result, error) {
 			var evs []any
 			if item := s.item(c.Order); item != unpaid {
@@ -162,7 +173,6 @@ func newShop(t testing.TB, log mainstem.Log) *shop {
 			return command.Result{}, s.effect(ctx, "Cancel", c.Order, "", undone{"order"})
 		}),
 	))
-	return s
 }
 
 func (s *shop) must(err error) {

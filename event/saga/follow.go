@@ -40,7 +40,7 @@ func newUnit(e *Engine, s *Saga, so *event.SubscribeOptions, retentions []retent
 		rest: &rests{policy: backoff.Policy{First: e.opts.Backoff, Max: e.opts.MaxBackoff, Jitter: 0.2}},
 	}
 	u.gate.on = true
-	so.Expect, so.Commit = u.expect, u.commitEvents
+	so.Expect, so.Commit = func(b *mainstem.Batch) { u.expect(b) }, u.commitEvents
 	return u
 }
 
@@ -73,9 +73,10 @@ func (u *unit) commitEvents(ctx context.Context, b *mainstem.Batch) (mainstem.Re
 func (u *unit) step() event.BatchHandler {
 	var tried mainstem.Position // position of the first event of the last call
 	return func(ctx context.Context, b *mainstem.Batch, evs []event.Recorded) error {
+		is, _ := u.gate.get()
 		if first := evs[0].Position; first > tried {
 			tried = first
-		} else if err := u.unchanged(ctx); err != nil {
+		} else if err := u.unchanged(ctx, is); err != nil {
 			return err
 		}
 		var err error

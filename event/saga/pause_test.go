@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/event/command"
 	"github.com/mainstemdev/mainstem/event/saga"
 	"github.com/mainstemdev/mainstem/internal/testengines"
 	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/kv"
 	"github.com/mainstemdev/mainstem/lease"
 )
 
@@ -70,6 +72,51 @@ func TestPause(t *testing.T) {
 		}
 		s.consistent()
 	})
+}
+
+// A commit that fails because the type was paused and resumed meanwhile is no attempt of its command, also if other work
+// has gone on under the new control record before the failure is seen.
+func TestResumedBeforeTheConflict(t *testing.T) {
+	s := newShop(t, testengines.Memory(t))
+	prepared, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	slow := func(next command.Handler) command.Handler {
+		return func(ctx context.Context, cmd command.Command) (command.Result, error) {
+			if c, ok := cmd.(charge); ok && c.Order == "1" {
+				command.BeforeCommit(ctx, func(ctx context.Context, _ *mainstem.Batch, _ *command.Result) error {
+					once.Do(func() { // the batch has the condition on the control record already
+						close(prepared)
+						select {
+						case <-goOn:
+						case <-ctx.Done():
+						}
+					})
+					return nil
+				})
+			}
+			return next(ctx, cmd)
+		}
+	}
+	s.openBus(slow) // without Retry
+	s.start(&saga.Options{Attempts: 1}, nil)
+	s.append("1", placed{"book"})
+	<-prepared
+	// One write of the record is what a reader sees that comes only after a pause and a resumption.
+	controls, err := kv.Open[struct{}](s.log, "saga.control/shop", nil)
+	s.must(err)
+	_, err = controls.Put(t.Context(), "fulfilment", struct{}{})
+	s.must(err)
+	s.append("2", placed{"book"})
+	s.until("2", saga.Completed)
+	close(goOn)
+	testkit.Eventually(t, "order 1 to end", func() bool {
+		status := s.get("1").Status
+		return status == saga.Completed || status == saga.Compensated
+	})
+	if got := s.steps("1"); got != "Started Handled Handled" {
+		t.Errorf("the history is %s", got)
+	}
+	s.consistent()
 }
 
 // Work that is under way when types are paused and resumed, again and again, takes effect once;

@@ -54,7 +54,7 @@ func (u *unit) retainOnce(hard, soft context.Context, r retention) {
 	p, err := u.prune(&PruneOptions{Saga: u.saga.name, Statuses: r.statuses, Before: time.Now().Add(-r.keep)})
 	n := uint64(0)
 	if err == nil {
-		p.expect = u.expect
+		p.expect = func(b *mainstem.Batch) { u.expect(b) }
 		err = p.run(hard, func(Instance, error) bool { n++; return soft.Err() == nil })
 	}
 	u.count(func(s *Stats) { s.Removed += n })

@@ -118,10 +118,10 @@ func (u *unit) change(ctx context.Context, do func(w *work) error) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	u.expect(b)
+	is := u.expect(b)
 	b.Durability = u.sub.Durability
 	_, err := outcome.Commit(ctx, u.log, b)
-	return u.unlessChanged(ctx, err)
+	return u.unlessChanged(ctx, is, err)
 }
 
 // changeAgain is change that is repeated when its commit conflicts with another one. An error of do
@@ -139,10 +139,10 @@ func (u *unit) changeAgain(ctx context.Context, do func(w *work) error) error {
 	}
 }
 
-// unlessChanged returns errChanged if err is a conflict and the control record has changed, else
-// err.
-func (u *unit) unlessChanged(ctx context.Context, err error) error {
-	if errors.Is(err, mainstem.ErrConflict) && errors.Is(u.unchanged(ctx), errChanged) {
+// unlessChanged returns errChanged if err is a conflict and the control record does not meet the
+// condition is, which the commit had; else err.
+func (u *unit) unlessChanged(ctx context.Context, is kv.Condition, err error) error {
+	if errors.Is(err, mainstem.ErrConflict) && errors.Is(u.unchanged(ctx, is), errChanged) {
 		return errChanged
 	}
 	return err
