@@ -13,10 +13,10 @@ import (
 )
 
 // holdMessages returns options of an engine that handles events and no messages, until release is
-// called.
+// called, however long that takes.
 func (s *shop) holdMessages() (o *saga.Options, release func()) {
 	s.t.Helper()
-	k, err := lease.Open(s.t.Context(), s.log, lease.Member{Name: "node", Start: 1}, &lease.Options{Bucket: "test/leases"})
+	k, err := lease.Open(s.t.Context(), s.log, lease.Member{Name: "node", Start: 1}, &lease.Options{Bucket: "test/leases", TTL: lease.MaxTTL})
 	s.must(err)
 	s.t.Cleanup(func() { s.must(k.Close(context.Background())) })
 	l, err := k.Acquire(s.t.Context(), "saga/shop/fulfilment", "")
