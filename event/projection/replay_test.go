@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -252,10 +253,18 @@ func TestReplayOfPlainTables(t *testing.T) {
 func TestReplayIsFaulted(t *testing.T) {
 	f := newBeside(t)
 	var bad atomic.Bool
+	joined := make(chan struct{})
 	p, err := projection.New("sums", 1, event.Filter{Category: "order"}, projection.On(
 		func(ctx context.Context, tx *projection.Tx, ev paid, _ event.Recorded) error {
-			if bad.Load() && ev.Customer == "bad" {
+			switch {
+			case bad.Load() && ev.Customer == "bad":
 				return errors.New("as asked")
+			case bad.Load() && ev.Customer == "last": // the replay is under way until another request has joined it
+				select {
+				case <-joined:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			}
 			return projection.Modify(ctx, tx, f.sums, ev.Customer, func(old total, _ bool) (total, error) {
 				return total{ev.Customer, old.Cents + ev.Cents, old.Count + 1}, nil
@@ -266,7 +275,8 @@ func TestReplayIsFaulted(t *testing.T) {
 	}
 	f.payMany(20)
 	f.pay(3, "bad", 1)
-	last := f.payMany(20)
+	f.payMany(20)
+	last := f.pay(3, "last", 1)
 	e := f.start(&projection.Options{RestartAfter: -1}, &projection.Async{Attempts: 1}, p.WithTables(f.sums))
 	f.waitFor(e, "sums", last)
 	bad.Store(true)
@@ -282,7 +292,10 @@ func TestReplayIsFaulted(t *testing.T) {
 	if err != nil || len(parked) != 1 {
 		t.Fatal(parked, err)
 	}
-	if err := e.Replay(t.Context(), "sums", into("shop/one", 0)); err != nil { // joins it
+	o := into("shop/one", 0) // joins it
+	var once sync.Once
+	o.Progress = func(uint64, uint64) { once.Do(func() { close(joined) }) }
+	if err := e.Replay(t.Context(), "sums", o); err != nil {
 		t.Fatal(err)
 	}
 	want := f.wanted()
@@ -295,7 +308,7 @@ func TestReplayIsFaulted(t *testing.T) {
 		return true
 	})
 
-	o := into("shop/two", last)
+	o = into("shop/two", last)
 	o.NoWait = true
 	if err := e.Replay(t.Context(), "sums", o); err != nil {
 		t.Fatal(err)
