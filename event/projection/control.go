@@ -63,6 +63,7 @@ type control struct {
 	Replay        int               `json:"replay,omitempty"`         // number of the replay that is under way; 0: none
 	Replays       int               `json:"replays,omitempty"`        // the highest number that was ever begun
 	Replayed      int               `json:"replayed,omitempty"`       // number of the replay that was finished last
+	ReplayedToo   uint64            `json:"replayed_too,omitempty"`   // of the 64 before that: bit i is set if number Replayed-1-i was finished
 	ReplayVersion int               `json:"replay_version,omitempty"` // of the handlers that replay
 	ReplayUntil   mainstem.Position `json:"replay_until,omitempty"`   // where it ends
 	ReplayInto    string            `json:"replay_into,omitempty"`    // the tables that it writes, by those of the projection: a JSON object
@@ -82,6 +83,20 @@ func (c *control) then() int {
 		return c.Resize
 	}
 	return c.partitions()
+}
+
+// finishedReplay notes that replay n was finished; its number is above Replayed.
+func (c *control) finishedReplay(n int) {
+	if c.Replayed > 0 {
+		c.ReplayedToo = (c.ReplayedToo<<1 | 1) << (n - c.Replayed - 1)
+	}
+	c.Replayed = n
+}
+
+// isReplayed reports whether replay n was finished. It does not know it of numbers that are more
+// than 64 below Replayed.
+func (c *control) isReplayed(n int) bool {
+	return n == c.Replayed || n < c.Replayed && c.ReplayedToo>>(c.Replayed-n-1)&1 == 1
 }
 
 // subscriptions returns the names of the n subscriptions of a projection that write the tables that

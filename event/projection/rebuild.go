@@ -28,7 +28,8 @@ type RebuildOptions struct {
 	// carry it out.
 	NoWait bool
 	// Progress, if set, is called at intervals by the goroutine that called Rebuild, with the
-	// number of positions of the log that are handled and the total. Not used with InPlace.
+	// number of positions of the log that are handled and the total; at the end once more, with the
+	// total for both. Not used with InPlace.
 	Progress func(done, total uint64)
 }
 
@@ -177,11 +178,11 @@ var errBusy = errors.New("its partitions are being changed")
 
 // rebuildBeside requests a blue/green rebuild, and waits until the new tables are read.
 func (e *Engine) rebuildBeside(ctx context.Context, name string, u *unit, o *RebuildOptions) error {
-	next := 0
+	var ctl control
 	for n := 1; ; n++ {
-		_, err := e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) (err error) {
-			next, err = e.requestTo(b, name, c, u, o)
-			return err
+		var err error
+		ctl, err = e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) error {
+			return e.requestTo(b, name, c, u, o)
 		})
 		if err == nil {
 			break
@@ -196,7 +197,7 @@ func (e *Engine) rebuildBeside(ctx context.Context, name string, u *unit, o *Reb
 	if o.NoWait {
 		return nil
 	}
-	return e.awaitBuild(ctx, name, next, o.Progress)
+	return e.awaitBuild(ctx, name, &ctl, o.Progress)
 }
 
 // changesBy reports whether a change of partitions is under way that ends soon without a rebuild. It
@@ -206,22 +207,22 @@ func (c *control) changesBy(u *unit) bool {
 	return (c.Frozen || c.Aligning) && c.Next == 0 && !c.Paused && (u == nil || u.p.version == c.Version)
 }
 
-// requestTo requests tables of a new version in the row c, and returns the version. If a rebuild
-// with the same handlers and positions is under way, it returns the version of that one.
-func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, o *RebuildOptions) (int, error) {
+// requestTo requests tables of a new version in the row c, which is then c.Next. If a rebuild with
+// the same handlers and positions is under way, c.Next stays the version of that one.
+func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, o *RebuildOptions) error {
 	version := 0
 	if u != nil {
 		version = u.p.version
 	}
 	switch {
 	case u == nil && c.Tables == "":
-		return 0, mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no tables that can be built beside: rebuild in place", name)
+		return mainstem.Refusef(mainstem.KindInvalid, "rebuild projection", "%s: it has no tables that can be built beside: rebuild in place", name)
 	case c.Rebuilding:
-		return 0, mainstem.Errorf(mainstem.KindConflict, "rebuild projection", "%s: it is being rebuilt in place", name)
+		return mainstem.Errorf(mainstem.KindConflict, "rebuild projection", "%s: it is being rebuilt in place", name)
 	case c.Next > 0 && (version == 0 || c.NextVersion == version) && c.From == o.from(u) && c.To == o.To:
-		return c.Next, nil
+		return nil
 	case c.changesBy(u):
-		return 0, errBusy
+		return errBusy
 	}
 	e.abandonTo(b, name, c)
 	c.Frozen, c.Aligning, c.Upto = false, false, 0 // the rebuild makes a change of partitions too when it is finished
@@ -236,18 +237,26 @@ func (e *Engine) requestTo(b *mainstem.Batch, name string, c *control, u *unit, 
 	for _, s := range subscriptions(name, c.Next, c.partitions()) {
 		e.store.SetCheckpointTo(b, s, c.From)
 	}
-	return c.Next, nil
+	return nil
 }
 
-// awaitBuild waits until tables of version next are read.
-func (e *Engine) awaitBuild(ctx context.Context, name string, next int, progress func(done, total uint64)) error {
+// awaitBuild waits until the tables that the row requested asks for are read.
+func (e *Engine) awaitBuild(ctx context.Context, name string, requested *control, progress func(done, total uint64)) error {
+	next := requested.Next
 	for n := 1; ; n++ {
 		ctl, _, _, err := e.controls.get(ctx, name)
 		switch {
 		case err != nil:
 			return err
 		case ctl.Build >= next:
-			return nil
+			if progress == nil {
+				return nil
+			}
+			total, err := e.total(ctx, requested)
+			if err == nil {
+				progress(total, total)
+			}
+			return err
 		case ctl.Next != next:
 			return mainstem.Errorf(mainstem.KindConflict, "rebuild projection", "%s: another rebuild has replaced this one", name)
 		}
@@ -262,17 +271,25 @@ func (e *Engine) awaitBuild(ctx context.Context, name string, next int, progress
 	}
 }
 
-// progress calls the given function with the progress of the slowest partition.
-func (e *Engine) progress(ctx context.Context, name string, ctl *control, progress func(done, total uint64)) error {
+// total returns the number of positions that a rebuild handles: as of now if it has no end.
+func (e *Engine) total(ctx context.Context, ctl *control) (uint64, error) {
 	end := ctl.To
 	if end == 0 {
-		head, err := e.store.LastPosition(ctx)
-		if err != nil {
-			return err
+		var err error
+		if end, err = e.store.LastPosition(ctx); err != nil {
+			return 0, err
 		}
-		end = head
 	}
-	least := end
+	return uint64(max(end, ctl.From) - ctl.From), nil
+}
+
+// progress calls the given function with the progress of the slowest partition.
+func (e *Engine) progress(ctx context.Context, name string, ctl *control, progress func(done, total uint64)) error {
+	total, err := e.total(ctx, ctl)
+	if err != nil {
+		return err
+	}
+	least := ctl.From + mainstem.Position(total)
 	for _, s := range subscriptions(name, ctl.Next, ctl.partitions()) {
 		cp, err := e.store.Checkpoint(ctx, s)
 		if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
@@ -280,7 +297,7 @@ func (e *Engine) progress(ctx context.Context, name string, ctl *control, progre
 		}
 		least = min(least, cp.Position)
 	}
-	progress(uint64(max(least, ctl.From)-ctl.From), uint64(max(end, ctl.From)-ctl.From))
+	progress(uint64(max(least, ctl.From)-ctl.From), total)
 	return nil
 }
 

@@ -129,14 +129,14 @@ func rebuildBeside(t *testing.T, f *beside, partitions int) {
 			}
 		}
 	})
-	calls := 0
+	var handled, of uint64
 	err := two.Rebuild(t.Context(), "sums", &projection.RebuildOptions{Keep: time.Nanosecond, Progress: func(done, total uint64) {
-		if calls++; done > total {
+		if handled, of = done, total; done > total {
 			t.Errorf("%d of %d are done", done, total)
 		}
 	}})
-	if err != nil || calls == 0 {
-		t.Errorf("%v; Progress was called %d times", err, calls)
+	if err != nil || handled == 0 || handled != of {
+		t.Errorf("%v; Progress has said last that %d of %d are done", err, handled, of)
 	}
 	close(done)
 	others.Wait()

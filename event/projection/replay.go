@@ -32,7 +32,8 @@ type ReplayOptions struct {
 	// carry it out.
 	NoWait bool
 	// Progress, if set, is called at intervals by the goroutine that called Replay, with the number
-	// of positions of the log that are handled and the total.
+	// of positions of the log that are handled and the total; at the end once more, with the total
+	// for both.
 	Progress func(done, total uint64)
 }
 
@@ -81,14 +82,14 @@ func (e *Engine) Replay(ctx context.Context, name string, o *ReplayOptions) erro
 		return err
 	}
 	number := 0
-	_, err = e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) (err error) {
+	ctl, err := e.controls.changeWith(ctx, e.store.Log(), name, func(c *control, b *mainstem.Batch) (err error) {
 		number, err = e.requestReplayTo(ctx, b, name, c, u, o, until)
 		return err
 	})
 	if err != nil || o.NoWait {
 		return err
 	}
-	return e.awaitReplay(ctx, name, number, o.Progress)
+	return e.awaitReplay(ctx, name, number, ctl.ReplayUntil, o.Progress)
 }
 
 // CancelReplay ends the replay of a projection that is under way, if there is one. The rows that it
@@ -274,15 +275,18 @@ func (e *Engine) endReplayTo(b *mainstem.Batch, name string, c *control) {
 	c.Replay, c.ReplayVersion, c.ReplayUntil, c.ReplayInto = 0, 0, 0, ""
 }
 
-// awaitReplay waits until a replay is finished.
-func (e *Engine) awaitReplay(ctx context.Context, name string, number int, progress func(done, total uint64)) error {
+// awaitReplay waits until a replay that ends at until is finished.
+func (e *Engine) awaitReplay(ctx context.Context, name string, number int, until mainstem.Position, progress func(done, total uint64)) error {
 	const op = "replay projection"
 	for n := 1; ; n++ {
 		ctl, _, _, err := e.controls.get(ctx, name)
 		switch {
 		case err != nil:
 			return err
-		case ctl.Replayed == number:
+		case ctl.isReplayed(number):
+			if progress != nil {
+				progress(uint64(until), uint64(until))
+			}
 			return nil
 		case ctl.Replay != number:
 			return mainstem.Errorf(mainstem.KindConflict, op, "%s: it was cancelled, or another one has replaced it", name)
@@ -355,7 +359,7 @@ func (g *generation) finishReplay(ctx context.Context) error {
 	}
 	b, ended := mainstem.NewBatch(), g.ctl
 	g.u.e.endReplayTo(b, name, &ended)
-	ended.Replayed = g.ctl.Replay
+	ended.finishedReplay(g.ctl.Replay)
 	return g.commit(ctx, b, func(c *control) { *c = ended })
 }
 

@@ -64,18 +64,18 @@ func TestReplay(t *testing.T) {
 		done := make(chan struct{})
 		last := make(chan mainstem.Position, 1)
 		go func() { last <- f.payUntil(done) }()
-		calls := 0
+		handled := uint64(0)
 		o := into("shop/then", middle)
 		o.Progress = func(done, total uint64) {
-			if calls++; done > total || total != uint64(middle) {
+			if handled = done; done > total || total != uint64(middle) {
 				t.Errorf("%d of %d are done", done, total)
 			}
 		}
 		err := e.Replay(t.Context(), "sums", o)
 		close(done)
 		end := <-last
-		if err != nil || calls == 0 {
-			t.Fatalf("%v; Progress was called %d times", err, calls)
+		if err != nil || handled != uint64(middle) {
+			t.Fatalf("%v; Progress has said last that %d of %d are done", err, handled, middle)
 		}
 		f.checkTable("shop/then", then)
 		f.waitFor(e, "sums", max(end, after))
@@ -319,6 +319,56 @@ func TestReplayIsFaulted(t *testing.T) {
 	}
 	f.checkTable("shop/three", f.wanted())
 	f.check(1)
+}
+
+// A replay was finished, also if the call that waits for it looks only after the next one was finished
+// too.
+func TestReplayAfterReplay(t *testing.T) {
+	f := newBeside(t)
+	var holding atomic.Bool
+	hold := make(chan struct{})
+	p, err := projection.New("sums", 1, event.Filter{Category: "order"}, projection.On(
+		func(ctx context.Context, tx *projection.Tx, ev paid, _ event.Recorded) error {
+			if holding.Load() {
+				select {
+				case <-hold:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return projection.Modify(ctx, tx, f.sums, ev.Customer, func(old total, _ bool) (total, error) {
+				return total{ev.Customer, old.Cents + ev.Cents, old.Count + 1}, nil
+			})
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := f.payMany(20)
+	e := f.start(nil, nil, p.WithTables(f.sums))
+	f.waitFor(e, "sums", last)
+	holding.Store(true)
+	var others sync.Once
+	o := into("shop/one", last)
+	o.Progress = func(uint64, uint64) {
+		others.Do(func() {
+			close(hold)
+			testkit.Eventually(t, "the replay to be finished", func() bool {
+				s, err := e.Status(t.Context(), "sums")
+				return err == nil && s.Replay == nil
+			})
+			for _, table := range []string{"shop/two", "shop/three"} {
+				if err := e.Replay(t.Context(), "sums", into(table, last)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	if err := e.Replay(t.Context(), "sums", o); err != nil {
+		t.Error(err)
+	}
+	for _, table := range []string{"shop/one", "shop/two", "shop/three"} {
+		f.checkTable(table, f.wanted())
+	}
 }
 
 // Engines end at any moment of a replay, as crashes do, while the projection is rebuilt and divided
