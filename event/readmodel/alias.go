@@ -49,7 +49,8 @@ type aliasRow struct {
 // are the tables "shop/orders" (1), "shop/orders@v2" and so on. A rebuild fills another version
 // beside the current one, and makes it the current one in one commit.
 //
-// Each call of a method that reads, reads the alias first. An Alias has no methods that write
+// Each call of a method that reads, reads the alias first. If another version has become current
+// meanwhile, it reads again: the old table may be removed already. An Alias has no methods that write
 // entries: projections write them (see package projection). It holds no resources and needs no
 // Close; all methods may be called from many goroutines.
 type Alias[T any] struct {
@@ -100,11 +101,44 @@ func (a *Alias[T]) version(v int) (*Table[T], error) { return a.Version(v) }
 // alias: when another version becomes current, the old table is cleared some time later. So use the
 // result for one piece of work, and do not keep it.
 func (a *Alias[T]) Current(ctx context.Context) (*Table[T], error) {
+	row, err := a.row(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.Version(row.Value.Version)
+}
+
+// row returns the row with the current version; the zero value if there is none.
+func (a *Alias[T]) row(ctx context.Context) (kv.Entry[aliasRow], error) {
 	e, err := a.rows.Get(ctx, a.Name())
 	if err != nil && !errors.Is(err, mainstem.ErrNotFound) {
-		return nil, fmt.Errorf("read model %s: which version it is: %w", a.Name(), err)
+		return e, fmt.Errorf("read model %s: which version it is: %w", a.Name(), err)
 	}
-	return a.Version(e.Value.Version)
+	return e, nil
+}
+
+// read calls do with the current version. If do does not report that its result is whole, read then
+// looks whether the version is still current. If it is not, the table may have been removed before
+// do has read it, and read calls do again, with the version that is current by then.
+func (a *Alias[T]) read(ctx context.Context, do func(t *Table[T]) (whole bool, err error)) error {
+	row, err := a.row(ctx)
+	for {
+		if err != nil {
+			return err
+		}
+		t, err := a.Version(row.Value.Version)
+		if err != nil {
+			return err
+		}
+		whole, failed := do(t)
+		if whole {
+			return failed
+		}
+		before := row.Revision
+		if row, err = a.row(ctx); err == nil && row.Revision == before || failed != nil && err != nil {
+			return failed
+		}
+	}
 }
 
 // PointTo adds to b the write that makes version the current one.
@@ -122,48 +156,46 @@ func (a *Alias[T]) Clear(ctx context.Context, version int) error {
 }
 
 // Get is [Table.Get] of the current version.
-func (a *Alias[T]) Get(ctx context.Context, key string) (T, error) {
-	t, err := a.Current(ctx)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return t.Get(ctx, key)
+func (a *Alias[T]) Get(ctx context.Context, key string) (v T, err error) {
+	err = a.read(ctx, func(t *Table[T]) (bool, error) {
+		v, err = t.Get(ctx, key)
+		return err == nil, err
+	})
+	return v, err
 }
 
 // GetMany is [Table.GetMany] of the current version.
-func (a *Alias[T]) GetMany(ctx context.Context, keys ...string) ([]T, error) {
-	t, err := a.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return t.GetMany(ctx, keys...)
+func (a *Alias[T]) GetMany(ctx context.Context, keys ...string) (vs []T, err error) {
+	err = a.read(ctx, func(t *Table[T]) (bool, error) {
+		vs, err = t.GetMany(ctx, keys...)
+		return err == nil && len(vs) == len(keys), err
+	})
+	return vs, err
 }
 
 // Find is [Table.Find] of the current version.
-func (a *Alias[T]) Find(ctx context.Context, q *Query) ([]T, error) {
-	t, err := a.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return t.Find(ctx, q)
+func (a *Alias[T]) Find(ctx context.Context, q *Query) (vs []T, err error) {
+	err = a.read(ctx, func(t *Table[T]) (bool, error) {
+		vs, err = t.Find(ctx, q)
+		return false, err
+	})
+	return vs, err
 }
 
 // FindOne is [Table.FindOne] of the current version.
-func (a *Alias[T]) FindOne(ctx context.Context, q *Query) (T, error) {
-	t, err := a.Current(ctx)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return t.FindOne(ctx, q)
+func (a *Alias[T]) FindOne(ctx context.Context, q *Query) (v T, err error) {
+	err = a.read(ctx, func(t *Table[T]) (bool, error) {
+		v, err = t.FindOne(ctx, q)
+		return false, err
+	})
+	return v, err
 }
 
 // Count is [Table.Count] of the current version.
-func (a *Alias[T]) Count(ctx context.Context, q *Query) (int, error) {
-	t, err := a.Current(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return t.Count(ctx, q)
+func (a *Alias[T]) Count(ctx context.Context, q *Query) (n int, err error) {
+	err = a.read(ctx, func(t *Table[T]) (bool, error) {
+		n, err = t.Count(ctx, q)
+		return false, err
+	})
+	return n, err
 }
