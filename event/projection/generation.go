@@ -120,16 +120,16 @@ func (g *generation) isEnded() bool {
 }
 
 // untilLeaving returns a context that ends with that of the generation, when the engine stops, and
-// when cancel is called.
+// when cancel is called. It must be called by a goroutine of the generation.
 func (g *generation) untilLeaving() (ctx context.Context, cancel context.CancelFunc) {
 	ctx, cancel = context.WithCancel(g.ctx)
-	go func() {
+	g.wg.Go(func() {
 		select {
 		case <-g.u.leaving:
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
 	return ctx, cancel
 }
 

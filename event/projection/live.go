@@ -58,15 +58,8 @@ func (g *generation) beginLive() {
 	g.u.set(Running, nil)
 	g.wg.Go(func() {
 		defer g.u.remove(l.part)
-		ctx, cancel := context.WithCancel(g.ctx)
+		ctx, cancel := g.untilLeaving()
 		defer cancel()
-		go func() {
-			select {
-			case <-g.u.leaving:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
 		l.run(ctx)
 	})
 }

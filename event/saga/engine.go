@@ -213,16 +213,12 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	defer abort()
 	stop()
-	done := make(chan struct{})
-	go func() { e.wg.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		abort()
-		<-done
+	inTime := context.AfterFunc(ctx, abort)
+	e.wg.Wait()
+	if !inTime() {
 		return mainstem.Ended(ctx, "stop sagas", time.Time{}, "the handlers and commands under way")
 	}
+	return nil
 }
 
 // unit returns the unit of a type, or NotFound.

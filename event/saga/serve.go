@@ -39,15 +39,17 @@ func (u *unit) serve(hard, soft context.Context) {
 		}
 		tries = 0
 		held, cancel := context.WithCancel(soft)
-		go func() {
+		var lost sync.WaitGroup
+		lost.Go(func() {
 			select {
 			case <-l.Done():
 			case <-held.Done():
 			}
 			cancel()
-		}()
+		})
 		u.carryOn(hard, held)
 		cancel()
+		lost.Wait()
 		ctx, end := context.WithTimeout(context.WithoutCancel(hard), releaseTime)
 		if err := l.Release(ctx); err != nil {
 			u.opts.Logger.Warn("the lease of sagas is not given up, and ends by itself", "store", u.store, "saga", u.saga.name, "error", err)
