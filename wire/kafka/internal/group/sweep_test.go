@@ -178,6 +178,7 @@ func TestSweepContinues(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.reopen()
+	<-w.restored // until then the coordinator loads b too, which is in memory meanwhile
 	if err := w.Sweep(ctx); !errors.Is(err, mainstem.ErrCorrupt) || !strings.Contains(err.Error(), `"b"`) {
 		t.Errorf("error %v, want that of b", err)
 	}
