@@ -159,11 +159,16 @@ func (k *Component) serve(ctx context.Context, l net.Listener) error {
 	}
 	go func() {
 		defer close(finished)
-		if err := s.Serve(l, as); err != nil {
-			h.Failed(fmt.Errorf("kafka listener: %w", err))
-		}
+		k.accept(s, l, as)
 	}()
 	return nil
+}
+
+// accept serves l until close, which may come first: then Serve has nothing to do and returns Closed.
+func (k *Component) accept(s *kafka.Server, l net.Listener, as *kafka.Listener) {
+	if err := s.Serve(l, as); err != nil && !errors.Is(err, mainstem.ErrClosed) {
+		k.host.Failed(fmt.Errorf("kafka listener: %w", err))
+	}
 }
 
 // closeAll closes the sources of a Kafka server that was shut down.
