@@ -33,8 +33,8 @@ import (
 const (
 	dutyBucket = "mainstem/duties"
 	kafkaDuty  = "kafka"
-	// leaveTimeout bounds the time to release the lease. If that fails, the next server waits
-	// for the TTL.
+	// leaveTimeout bounds the time to release the lease after the caller's context has ended. If
+	// that fails, the next server waits for the TTL.
 	leaveTimeout = 2 * time.Second
 )
 
@@ -112,12 +112,16 @@ func (k *Component) serveAgain(ctx context.Context) *lease.Session {
 	}
 }
 
-// release releases the lease, if there is one, even if ctx has ended.
+// release releases the lease, if there is one. It has until leaveTimeout after the end of ctx.
 func (k *Component) release(ctx context.Context) error {
 	if k.lease == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	leaving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	return k.lease.Close(ctx)
+	defer context.AfterFunc(ctx, func() {
+		backoff.Sleep(leaving, leaveTimeout)
+		cancel()
+	})()
+	return k.lease.Close(leaving)
 }

@@ -1,11 +1,20 @@
 package kafkaserver
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/mainstemdev/mainstem"
+	"github.com/mainstemdev/mainstem/enginetest/model"
+	"github.com/mainstemdev/mainstem/internal/backoff"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/lease"
 	"github.com/mainstemdev/mainstem/server"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka"
@@ -57,5 +66,56 @@ func TestShutdownBeforeAccept(t *testing.T) {
 	}
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the listener is open after Shutdown: %v", err)
+	}
+}
+
+// slow is a log whose commits take a time, once it is set.
+type slow struct {
+	mainstem.Log
+	takes atomic.Int64 // a time.Duration
+}
+
+// Commit implements [mainstem.Log].
+func (l *slow) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
+	began := time.Now()
+	if !backoff.Sleep(ctx, time.Duration(l.takes.Load())) {
+		return mainstem.Receipt{}, mainstem.Ended(ctx, "commit", began, "the log")
+	}
+	return l.Log.Commit(ctx, b)
+}
+
+// The release of the lease may take the time of the caller, and a little more when that is over.
+func TestSlowRelease(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		takes, left time.Duration
+		want        time.Duration // until release returns
+		err         error
+	}{
+		{"within the time of the caller", leaveTimeout + 5*time.Second, leaveTimeout + 6*time.Second, leaveTimeout + 5*time.Second, nil},
+		{"soon after it", 10 * time.Second, 9 * time.Second, 10 * time.Second, nil},
+		{"soon after it had ended", leaveTimeout - 1, 0, leaveTimeout - 1, nil},
+		{"never", time.Hour, 10 * time.Second, 10*time.Second + leaveTimeout, mainstem.ErrCanceled},
+		{"never after it had ended", time.Hour, 0, leaveTimeout, mainstem.ErrCanceled},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			log := &slow{Log: model.New(nil)}
+			defer log.Close()
+			k := New()
+			k.Config.Lease = lease.MaxTTL
+			k.host = &server.Host{Log: log, Logger: slog.New(slog.DiscardHandler)}
+			var err error
+			if k.lease, err = k.takeLease(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			log.takes.Store(int64(c.takes))
+			ctx, cancel := context.WithTimeout(t.Context(), c.left)
+			defer cancel()
+			began := time.Now()
+			err = k.release(ctx)
+			if took := time.Since(began); took != c.want || !errors.Is(err, c.err) {
+				t.Errorf("%s: %v after %v, want %v after %v", c.name, err, took, c.err, c.want)
+			}
+		})
 	}
 }
