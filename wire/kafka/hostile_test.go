@@ -16,6 +16,7 @@ import (
 
 	"github.com/mainstemdev/mainstem"
 	"github.com/mainstemdev/mainstem/internal/testengines"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic"
 	"github.com/mainstemdev/mainstem/wire/kafka"
 )
@@ -235,13 +236,13 @@ func TestTooManyConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A place is free once the server has seen that the first is gone.
-	for {
+	testkit.Eventually(t, "a place is free", func() bool {
 		c := b.raw(t)
+		defer c.Close()
 		c.send(apiVersions(), 3)
-		if n, _ := c.Read(make([]byte, 1)); n == 1 {
-			break
-		}
-	}
+		n, _ := c.Read(make([]byte, 1))
+		return n == 1
+	})
 	ask[*kmsg.ApiVersionsResponse](second, apiVersions(), 3)
 }
 
