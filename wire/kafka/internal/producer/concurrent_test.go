@@ -63,12 +63,11 @@ func (s *swarm) decide(values []string, visible bool) {
 	}
 }
 
-// TestSwarm lets many producers, transactions and readers work at once on a log of
+// TestSwarm lets many producers, transactions, readers and upkeep work at once on a log of
 // which some commits fail with an unknown outcome.
 func TestSwarm(t *testing.T) {
 	f := newFixtureOn(t, &flaky{Log: testengines.Memory(t), rng: rand.New(rand.NewPCG(1, 2))})
 	f.o.SnapshotEvery = 20
-	f.o.Every = 5 * time.Millisecond
 	f.reopen(true)
 	s := &swarm{fixture: f, t: f.topic("t", swarmPartitions), decided: map[string]bool{}}
 	var clients, readers sync.WaitGroup
@@ -83,6 +82,7 @@ func TestSwarm(t *testing.T) {
 	for num := range int32(swarmPartitions) {
 		readers.Go(func() { seen[num] = s.read(num, done) })
 	}
+	readers.Go(func() { s.upkeep(done) })
 	clients.Wait()
 	close(done)
 	readers.Wait()
@@ -196,6 +196,20 @@ func (s *swarm) read(num int32, done <-chan struct{}) []string {
 		select {
 		case <-done:
 			last = true
+		default:
+		}
+	}
+}
+
+// upkeep runs upkeep again and again until done. Only commits of the log may fail.
+func (s *swarm) upkeep(done <-chan struct{}) {
+	for {
+		if err := s.m.Upkeep(s.Context()); err != nil && !errors.Is(err, mainstem.ErrUnavailable) {
+			s.Errorf("upkeep: %v", err)
+		}
+		select {
+		case <-done:
+			return
 		default:
 		}
 	}
