@@ -4,14 +4,15 @@ import (
 	"context"
 	"testing"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/server"
 )
 
 // Config returns the configuration of a server in memory with these components, which
-// listens on a free port of this machine.
+// listens on a free port of this machine. Its StopTimeout only bounds a test that hangs.
 func Config(components ...server.Component) server.Config {
 	c := server.DefaultConfig()
-	c.Log, c.Listen, c.Components = server.Memory, "127.0.0.1:0", components
+	c.Log, c.Listen, c.StopTimeout, c.Components = server.Memory, "127.0.0.1:0", testkit.Patience, components
 	return c
 }
 
