@@ -1,5 +1,6 @@
 // Package testkit holds what tests of many packages need: to wait until something is
-// so, without a fixed sleep, to look at what was logged, and to move a clock.
+// so, without a fixed sleep, to look at what was logged, to move a clock, and to connect within a
+// bubble.
 package testkit
 
 import (

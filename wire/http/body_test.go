@@ -13,37 +13,10 @@ import (
 
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/budget"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/topic"
 	viewhttp "github.com/mainstemdev/mainstem/wire/http"
 )
-
-// pipes is a listener within a bubble.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	client, conn := net.Pipe()
-	p.conns <- conn
-	return client, nil
-}
 
 // late is a reader that has its bytes once the channel is closed.
 type late struct {
@@ -74,9 +47,10 @@ func TestWaitForMemoryIsNoTimeToArrive(t *testing.T) {
 					p.SetHTTP1(!version2)
 					p.SetUnencryptedHTTP2(version2)
 					web := &http.Server{Handler: h, Protocols: p}
-					listener := &pipes{make(chan net.Conn), make(chan struct{})}
+					listener := testkit.NewPipes()
 					go func() { _ = web.Serve(listener) }()
-					transport := &http.Transport{Protocols: p, DialContext: listener.dial}
+					dial := func(context.Context, string, string) (net.Conn, error) { return listener.Dial() }
+					transport := &http.Transport{Protocols: p, DialContext: dial}
 					defer func() {
 						transport.CloseIdleConnections()
 						_, _, _ = h.Close(), web.Close(), topics.Close()

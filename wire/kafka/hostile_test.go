@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"math"
-	"net"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,37 +20,15 @@ import (
 )
 
 // pipes is a listener of connections within the process, for tests of time.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
+type pipes struct{ *testkit.Pipes }
 
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
+func newPipes() *pipes { return &pipes{testkit.NewPipes()} }
 
 func (p *pipes) dial(t testing.TB) *raw {
 	t.Helper()
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-	case <-p.closed:
-		t.Fatal("the listener is closed")
+	ours, err := p.Dial()
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ours.Close() })
 	return &raw{t: t, Conn: ours}

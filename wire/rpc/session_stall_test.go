@@ -12,31 +12,10 @@ import (
 	"github.com/mainstemdev/mainstem/enginetest/model"
 	"github.com/mainstemdev/mainstem/internal/budget"
 	"github.com/mainstemdev/mainstem/internal/session"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 )
-
-// pipes is a listener within a bubble.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // inBubble serves log within the bubble of the test.
 func inBubble(t *testing.T, log mainstem.Log, o *rpc.Options) (_ *rpc.Handler, dial func() net.Conn) {
@@ -47,7 +26,7 @@ func inBubble(t *testing.T, log mainstem.Log, o *rpc.Options) (_ *rpc.Handler, d
 	mux.Handle(rpc.SessionPath, h)
 	web := &http.Server{Handler: mux}
 	rpc.ConfigureServer(web)
-	listener := &pipes{make(chan net.Conn), make(chan struct{})}
+	listener := testkit.NewPipes()
 	go func() { _ = web.Serve(listener) }()
 	t.Cleanup(func() {
 		_ = h.Close()
@@ -55,9 +34,11 @@ func inBubble(t *testing.T, log mainstem.Log, o *rpc.Options) (_ *rpc.Handler, d
 		time.Sleep(time.Second) // of the bubble: goroutines that wait for calls end
 	})
 	return h, func() net.Conn {
-		client, conn := net.Pipe()
+		client, err := listener.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
 		t.Cleanup(func() { _ = client.Close() })
-		listener.conns <- conn
 		return client
 	}
 }
