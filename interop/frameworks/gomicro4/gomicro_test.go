@@ -348,7 +348,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// The watch of the plug-in, which later releases of it have, tells of what the adapter
+// The watch of the plug-in, which later releases of it have, reports what the adapter
 // does.
 func TestWatch(t *testing.T) {
 	srv := testnats.NewServer(t, nil)
@@ -363,18 +363,22 @@ func TestWatch(t *testing.T) {
 	updates, stop, err := watcher.WatchAll("default")
 	noError(t, err)
 	defer stop()
-	noError(t, ours.Write(&store.Record{Key: "k", Value: []byte("1"), Metadata: map[string]any{"m": "x"}}))
-	noError(t, ours.Delete("k"))
 	ctx, cancel := context.WithTimeout(t.Context(), frameworks.Patience)
 	defer cancel()
-	for _, want := range []string{"create k=1 map[m:x]", "delete k= map[]"} {
+	reports := func(want string) {
+		t.Helper()
 		select {
 		case u := <-updates:
 			if got := fmt.Sprintf("%s %s=%s %v", u.Action, u.Value.Key, u.Value.Data, u.Value.Metadata); got != want {
-				t.Errorf("the plug-in tells %q; want %q", got, want)
+				t.Errorf("the plug-in reports %q; want %q", got, want)
 			}
 		case <-ctx.Done():
-			t.Fatalf("the plug-in does not tell %q", want)
+			t.Fatalf("the plug-in does not report %q", want)
 		}
 	}
+	noError(t, ours.Write(&store.Record{Key: "k", Value: []byte("1"), Metadata: map[string]any{"m": "x"}}))
+	// The bucket keeps one message of a key, so a delete now would take the write from a watch that is behind.
+	reports("create k=1 map[m:x]")
+	noError(t, ours.Delete("k"))
+	reports("delete k= map[]")
 }
