@@ -14,8 +14,8 @@ func brief(t *testing.T, x *index, n int) (most int) {
 	t.Helper()
 	clock := x.stream.store.clock
 	for i := range n {
-		ours, now := time.Now(), time.Unix(0, clock.now()).Add(2*time.Second)
-		clock.learn(ours, now, ours)
+		now := time.Unix(0, clock.now()).Add(2 * time.Second)
+		clock.learn(clock.elapsed(), now)
 		m := &nats.Msg{Subject: x.stream.subject + fmt.Sprint("k", i), Header: nats.Header{headerTTL: {"1s"}}}
 		if err := x.deliver(m, delivery{seq: uint64(i + 1), number: uint64(i + 1), time: now.UnixNano()}); err != nil {
 			t.Fatalf("key %d: %v", i, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -300,7 +301,7 @@ func (s *Store) ask(ctx context.Context, subject string, in, out any) (sent bool
 	return true, json.Unmarshal(m.Data, out)
 }
 
-// Now returns the time of the servers' clock, by what they answered last. The times of
+// Now returns the time of the servers' clock, by what they have answered. The times of
 // entries, such as [kv.Entry.Expires], are times of that clock. Steps of this machine's
 // clock do not change it.
 func (s *Store) Now() time.Time { return time.Unix(0, s.clock.now()) }
@@ -310,7 +311,17 @@ func (s *Store) Now() time.Time { return time.Unix(0, s.clock.now()) }
 type clock struct {
 	elapsed func() time.Duration // the monotonic clock, since the clock was made
 	origin  atomic.Int64         // the server's time when elapsed was 0, in unix nanoseconds
+
+	mu struct {
+		sync.Mutex
+		least, most int64         // the bounds of origin
+		known       time.Duration // since when they are known
+	}
 }
+
+// apart is how much of the time that goes by two clocks may differ by, as 1/apart: those that are
+// being set right without a step run up to 1/2000 too fast or too slow.
+const apart = 1000
 
 // newClock returns a clock that shows the time of this machine until it learns that of the
 // server.
@@ -318,15 +329,29 @@ func newClock() *clock {
 	start := time.Now()
 	c := &clock{elapsed: func() time.Duration { return time.Since(start) }}
 	c.origin.Store(start.UnixNano())
+	c.mu.least, c.mu.most = math.MinInt64/2, math.MaxInt64/2
 	return c
 }
 
-// learn takes the server's time between two of ours, of which after is now.
-func (c *clock) learn(before, server, after time.Time) {
+// learn takes an answer with the server's time. asked is what elapsed was before the question.
+// The server has read its clock at any time since. An answer that took long, because a process
+// stood still, so says little: what is known already remains, as far as the answer bears it out.
+// If it does not, a clock was set, or another server has answered.
+func (c *clock) learn(asked time.Duration, server time.Time) {
 	if server.IsZero() {
 		return
 	}
-	c.origin.Store(server.UnixNano() + int64(after.Sub(before)/2-c.elapsed()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.elapsed()
+	least := server.UnixNano() - int64(now)
+	most := least + int64(now-asked)
+	drift := int64(now-c.mu.known) / apart
+	if l, m := max(least, c.mu.least-drift), min(most, c.mu.most+drift); l <= m {
+		least, most = l, m
+	}
+	c.mu.least, c.mu.most, c.mu.known = least, most, now
+	c.origin.Store(least + (most-least)/2)
 }
 
 // now returns the server's time in unix nanoseconds, as far as it is known.

@@ -192,14 +192,14 @@ func (s *stream) ask(ctx context.Context) (*facts, error) {
 
 // info asks the server to describe the bucket, and remembers the answer.
 func (s *stream) info(ctx context.Context) (*streamInfo, error) {
-	info := streamInfo{asked: time.Now()}
+	asked, info := s.store.clock.elapsed(), streamInfo{asked: time.Now()}
 	if _, err := s.store.ask(ctx, "STREAM.INFO."+s.name, nil, &info); err != nil {
 		if isCode(err, codeStreamNotFound) {
 			return nil, errNoBucket
 		}
 		return nil, err
 	}
-	s.store.clock.learn(info.asked, info.Now, time.Now())
+	s.store.clock.learn(asked, info.Now)
 	if info.Config.Mirror != nil {
 		return nil, &mainstem.Error{Kind: mainstem.KindUnsupported, Op: "find bucket", Space: s.bucket,
 			Err: errors.New("the bucket is a mirror"), Hint: "open the bucket that it mirrors"}
