@@ -187,7 +187,8 @@ func (s *Store[Record, Options, ReadOptions, WriteOptions, DeleteOptions, ListOp
 
 // record makes go-micro's record of an entry, by the time of the servers. A record that expires
 // has an Expiry above 0, also if it may be gone by now: 0 is never, and Write deletes a record
-// whose Expiry is below.
+// whose Expiry is below. It is never more than the record had when it was written: now, which is
+// an estimate, may be before that.
 func record[Record any](e *kv.Entry[natskv.Envelope], now time.Time) *Record {
 	r := new(Record)
 	f := fields.Of(r)
@@ -198,7 +199,7 @@ func record[Record any](e *kv.Entry[natskv.Envelope], now time.Time) *Record {
 		f.Set("Metadata", metadata)
 	}
 	if !e.Expires.IsZero() {
-		f.Set("Expiry", max(e.Expires.Sub(now), 1))
+		f.Set("Expiry", max(min(e.Expires.Sub(now), e.Expires.Sub(e.Modified)), 1))
 	}
 	return r
 }

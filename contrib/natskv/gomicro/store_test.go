@@ -229,6 +229,14 @@ func TestExpiryIsByTheClockOfTheServers(t *testing.T) {
 	if _, err := s.Read("k"); err != nil {
 		t.Errorf("a record that was written as it was read: %v", err)
 	}
+	// The clock of the servers may be ahead of the estimate of it.
+	estimate := shifted(t, srv.URL(), "estimate", -time.Hour, 0)
+	s = openWith(t, srv.URL(), &natskv.Options{Layout: natskv.Shared(false), APIPrefix: estimate}, gomicro.Config{})
+	got, err = s.Read("k")
+	noError(t, err)
+	if e := got[0].Expiry; e > 31*time.Minute {
+		t.Errorf("expires in %v; want no more than it had when it was written", e)
+	}
 	// A server may still have what has expired by its clock.
 	late := shifted(t, srv.URL(), "late", 0, -time.Hour)
 	s = openWith(t, srv.URL(), &natskv.Options{Layout: natskv.Shared(false), APIPrefix: late}, gomicro.Config{})
