@@ -6,31 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/internal/testkit"
+	"github.com/mainstemdev/mainstem/internal/testnats"
 )
-
-// Patience is how long Eventually waits.
-const Patience = 20 * time.Second
-
-// Eventually asks until ok is true.
-func Eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(Patience)
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for !ok() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			t.Fatalf("after %v: %s", Patience, what)
-		}
-	}
-}
 
 // NoError ends the test if there is an error.
 func NoError(t testing.TB, err error) {
@@ -40,20 +23,18 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
-// Connect returns a connection, closed when the test ends.
-func Connect(t testing.TB, url string) *nats.Conn {
-	t.Helper()
-	nc, err := nats.Connect(url)
-	NoError(t, err)
-	t.Cleanup(nc.Close)
-	return nc
+// NATSOptions are those of a plug-in's connections, which may take all the time that a test waits.
+func NATSOptions() nats.Options {
+	o := nats.GetDefaultOptions()
+	o.Timeout = testkit.Patience
+	return o
 }
 
 // OpenStore opens a store on a connection of its own: another process, as far as the
 // server can tell.
 func OpenStore(t testing.TB, url string, l natskv.Layout) *natskv.Store {
 	t.Helper()
-	s, err := natskv.OpenStore(t.Context(), Connect(t, url), &natskv.Options{Layout: l})
+	s, err := natskv.OpenStore(t.Context(), testnats.Connect(t, url), &natskv.Options{Layout: l, Timeout: testkit.Patience})
 	NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
@@ -63,9 +44,7 @@ func OpenStore(t testing.TB, url string, l natskv.Layout) *natskv.Store {
 // of its newest message.
 func Stored(t testing.TB, url, bucket string) map[string]string {
 	t.Helper()
-	js, err := jetstream.New(Connect(t, url))
-	NoError(t, err)
-	s, err := js.Stream(t.Context(), "KV_"+bucket)
+	s, err := testnats.JetStream(t, testnats.Connect(t, url)).Stream(t.Context(), "KV_"+bucket)
 	NoError(t, err)
 	info, err := s.Info(t.Context(), jetstream.WithSubjectFilter(">"))
 	NoError(t, err)

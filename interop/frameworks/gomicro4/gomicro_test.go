@@ -17,6 +17,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/contrib/natskv"
 	"github.com/mainstemdev/mainstem/contrib/natskv/gomicro"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/interop/frameworks"
 )
@@ -31,7 +32,7 @@ var _ store.Store = (*adapter)(nil)
 
 var (
 	noError    = frameworks.NoError
-	eventually = frameworks.Eventually
+	eventually = testkit.Eventually
 )
 
 // openOurs opens the adapter as a process of its own would.
@@ -49,7 +50,8 @@ func openOurs(t testing.TB, url string, l natskv.Layout, c gomicro.Config) store
 // openTheirs opens go-micro's plug-in.
 func openTheirs(t testing.TB, url string, encoded bool, opts ...store.Option) store.Store {
 	t.Helper()
-	opts = append(opts, store.Nodes(url))
+	opts = append(opts, store.Nodes(url),
+		natsjskv.NatsOptions(frameworks.NATSOptions()), natsjskv.JetStreamOptions(nats.MaxWait(testkit.Patience)))
 	if encoded {
 		opts = append(opts, natsjskv.EncodeKeys())
 	}
@@ -363,7 +365,7 @@ func TestWatch(t *testing.T) {
 	updates, stop, err := watcher.WatchAll("default")
 	noError(t, err)
 	defer stop()
-	ctx, cancel := context.WithTimeout(t.Context(), frameworks.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	reports := func(want string) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mainstemdev/mainstem/contrib/natskv"
 	"github.com/mainstemdev/mainstem/contrib/natskv/gomicro"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/interop/frameworks"
 )
@@ -26,7 +27,7 @@ var _ store.Store = (*adapter)(nil)
 
 var (
 	noError    = frameworks.NoError
-	eventually = frameworks.Eventually
+	eventually = testkit.Eventually
 )
 
 func open(t testing.TB, url string, l natskv.Layout) store.Store {

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go-micro.dev/v5/store"
 	natsjskv "go-micro.dev/v5/store/nats-js-kv"
 
 	"github.com/mainstemdev/mainstem/contrib/natskv"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/interop/frameworks"
 )
@@ -18,7 +20,8 @@ import (
 // openTheirs opens the plug-in that go-micro 5 has in its own module.
 func openTheirs(t testing.TB, url string, encoded bool, opts ...store.Option) store.Store {
 	t.Helper()
-	opts = append(opts, store.Nodes(url))
+	opts = append(opts, store.Nodes(url),
+		natsjskv.NatsOptions(frameworks.NATSOptions()), natsjskv.JetStreamOptions(nats.MaxWait(testkit.Patience)))
 	if encoded {
 		opts = append(opts, natsjskv.EncodeKeys())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-orb/go-orb/kvstore"
 	"github.com/go-orb/go-orb/util/orberrors"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/internal/testnats"
 	"github.com/mainstemdev/mainstem/interop/frameworks"
 )
@@ -317,7 +318,7 @@ func event(t *testing.T, ctx context.Context, ch <-chan kvstore.WatchEvent) stri
 
 func TestWatch(t *testing.T) {
 	each(t, func(t *testing.T, _ settings, theirs, ours watchingStore, table string) {
-		ctx, cancel := context.WithTimeout(t.Context(), frameworks.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 		defer cancel()
 		for i, by := range [][2]watchingStore{{theirs, ours}, {ours, theirs}} {
 			before := fmt.Sprint("before", i)

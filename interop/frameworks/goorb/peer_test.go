@@ -12,6 +12,8 @@ import (
 	"github.com/go-orb/go-orb/util/orberrors"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mainstemdev/mainstem/internal/testkit"
 )
 
 // peer does with nats.go what natsjs does, where a program does not have natsjs. It
@@ -24,8 +26,8 @@ type peer struct {
 }
 
 func (p *peer) Start(context.Context) (err error) {
-	if p.nc, err = nats.Connect(p.URL); err == nil {
-		p.js, err = jetstream.New(p.nc)
+	if p.nc, err = nats.Connect(p.URL, nats.Timeout(testkit.Patience)); err == nil {
+		p.js, err = jetstream.New(p.nc, jetstream.WithDefaultTimeout(testkit.Patience))
 	}
 	return err
 }

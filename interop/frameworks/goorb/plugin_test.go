@@ -19,12 +19,13 @@ import (
 
 	"github.com/mainstemdev/mainstem/contrib/natskv"
 	"github.com/mainstemdev/mainstem/contrib/natskv/goorb"
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/interop/frameworks"
 )
 
 var (
 	noError    = frameworks.NoError
-	eventually = frameworks.Eventually
+	eventually = testkit.Eventually
 )
 
 // adapter is our store with the types of go-orb.
@@ -84,12 +85,12 @@ func provide(data map[string]any, _ log.Logger, opts ...kvstore.Option) (kvstore
 	if err != nil {
 		return kvstore.Type{}, err
 	}
-	nc, err := nats.Connect(s.URL)
+	nc, err := nats.Connect(s.URL, nats.Timeout(testkit.Patience))
 	if err != nil {
 		return kvstore.Type{}, err
 	}
 	ctx := context.Background()
-	store, err := natskv.OpenStore(ctx, nc, &natskv.Options{Layout: l})
+	store, err := natskv.OpenStore(ctx, nc, &natskv.Options{Layout: l, Timeout: testkit.Patience})
 	if err != nil {
 		nc.Close()
 		return kvstore.Type{}, err
