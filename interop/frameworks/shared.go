@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -38,6 +39,25 @@ func OpenStore(t testing.TB, url string, l natskv.Layout) *natskv.Store {
 	NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// WhileItLives has a value written, to live as long as life, and read before that time is over. read
+// returns false if the value was not there. If that is because the test came late, all is done again
+// with another key. The keys are returned.
+func WhileItLives(t testing.TB, life time.Duration, write func(key string), read func(key string) bool) (keys []string) {
+	t.Helper()
+	testkit.Eventually(t, fmt.Sprintf("a value is read within %v", life), func() bool {
+		key := fmt.Sprint("goes", len(keys))
+		keys = append(keys, key)
+		begun := time.Now()
+		write(key)
+		ok := read(key)
+		if took := time.Since(begun); !ok && took < life {
+			t.Fatalf("%s is not there %v after the test began to write it, to live for %v", key, took, life)
+		}
+		return ok
+	})
+	return keys
 }
 
 // Stored returns what a bucket holds, by subject: for each the headers and the body

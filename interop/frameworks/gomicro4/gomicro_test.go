@@ -320,25 +320,41 @@ func TestExpiry(t *testing.T) {
 	theirs := openTheirs(t, srv.URL(), true, natsjskv.DefaultTTL(2*time.Second))
 	ours := openOurs(t, srv.URL(), natskv.GoMicro(true), gomicro.Config{})
 	noError(t, ours.Write(&store.Record{Key: "stays", Value: []byte("1")}, store.WriteTo("own", "")))
-	noError(t, ours.Write(&store.Record{Key: "goes", Value: []byte("1"), Expiry: time.Second}, store.WriteTo("own", "")))
-	noError(t, theirs.Write(&store.Record{Key: "opens"}, store.WriteTo("own", "")))
-	got, err := theirs.Read("goes", store.ReadFrom("own", ""))
-	noError(t, err)
-	sameRecord(t, "the plug-in", got, &store.Record{Key: "goes", Value: []byte("1")})
-	got, err = ours.Read("goes", store.ReadFrom("own", ""))
-	noError(t, err)
-	if len(got) != 1 || got[0].Expiry <= 0 || got[0].Expiry > time.Second {
-		t.Errorf("the adapter reads %+v", got[0])
-	}
+	keys := frameworks.WhileItLives(t, time.Second, func(key string) {
+		noError(t, ours.Write(&store.Record{Key: key, Value: []byte("1"), Expiry: time.Second}, store.WriteTo("own", "")))
+		noError(t, theirs.Write(&store.Record{Key: "opens"}, store.WriteTo("own", "")))
+	}, func(key string) bool {
+		got, err := theirs.Read(key, store.ReadFrom("own", ""))
+		if err == store.ErrNotFound {
+			return false
+		}
+		noError(t, err)
+		sameRecord(t, "the plug-in", got, &store.Record{Key: key, Value: []byte("1")})
+		got, err = ours.Read(key, store.ReadFrom("own", ""))
+		if err == store.ErrNotFound {
+			return false
+		}
+		noError(t, err)
+		if len(got) != 1 || got[0].Expiry <= 0 || got[0].Expiry > time.Second {
+			t.Errorf("the adapter reads %+v", got[0])
+		}
+		return true
+	})
 	noError(t, theirs.Write(&store.Record{Key: "brief", Value: []byte("1")})) // in a bucket with DefaultTTL
 	noError(t, ours.Write(&store.Record{Key: "brief too", Value: []byte("1")}))
 	for _, s := range []store.Store{theirs, ours} {
-		for _, where := range [][2]string{{"own", "goes"}, {"", "brief"}, {"", "brief too"}} {
-			eventually(t, where[1]+" expires", func() bool {
-				_, err := s.Read(where[1], store.ReadFrom(where[0], ""))
+		expires := func(database, key string) {
+			t.Helper()
+			eventually(t, key+" expires", func() bool {
+				_, err := s.Read(key, store.ReadFrom(database, ""))
 				return err == store.ErrNotFound
 			})
 		}
+		for _, key := range keys {
+			expires("own", key)
+		}
+		expires("", "brief")
+		expires("", "brief too")
 		if _, err := s.Read("stays", store.ReadFrom("own", "")); err != nil {
 			t.Errorf("what was written without an end: %v", err)
 		}

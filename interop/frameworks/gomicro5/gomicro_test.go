@@ -133,12 +133,19 @@ func TestExpiry(t *testing.T) {
 	if _, err := s.Read("old"); err != store.ErrNotFound {
 		t.Errorf("what had expired when it was written: %v", err)
 	}
-	noError(t, s.Write(&store.Record{Key: "brief", Expiry: time.Second}))
-	if _, err := s.Read("brief"); err != nil {
-		t.Errorf("what has a second to live: %v", err)
-	}
-	eventually(t, "it expires", func() bool {
-		_, err := s.Read("brief")
-		return err == store.ErrNotFound
+	keys := frameworks.WhileItLives(t, time.Second, func(key string) {
+		noError(t, s.Write(&store.Record{Key: key, Expiry: time.Second}))
+	}, func(key string) bool {
+		_, err := s.Read(key)
+		if err != store.ErrNotFound {
+			noError(t, err)
+		}
+		return err == nil
 	})
+	for _, key := range keys {
+		eventually(t, key+" expires", func() bool {
+			_, err := s.Read(key)
+			return err == store.ErrNotFound
+		})
+	}
 }
