@@ -19,6 +19,7 @@ import (
 
 	pb "github.com/mainstemdev/mainstem/wire/rpc/mainstem/v1"
 
+	"github.com/mainstemdev/mainstem/internal/testkit"
 	"github.com/mainstemdev/mainstem/wire/rpc"
 )
 
@@ -101,14 +102,20 @@ func TestErrorsCarryCodeAndDetail(t *testing.T) {
 // feed opens a stream of records.
 func feed(ctx context.Context, t *testing.T, c *grpc.ClientConn, in *pb.FeedRequest, o ...grpc.CallOption) grpc.ClientStream {
 	t.Helper()
-	s, err := c.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method("Feed"), o...)
+	s, err := tryFeed(ctx, c, in, o...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.SendMsg(in), s.CloseSend()); err != nil {
-		t.Fatal(err)
-	}
 	return s
+}
+
+// tryFeed is feed for a test that expects that it may fail.
+func tryFeed(ctx context.Context, c *grpc.ClientConn, in *pb.FeedRequest, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method("Feed"), o...)
+	if err != nil {
+		return nil, err
+	}
+	return s, errors.Join(s.SendMsg(in), s.CloseSend())
 }
 
 func TestStreamKeepsOrderUnderFlowControl(t *testing.T) {
@@ -176,9 +183,16 @@ func TestDeadlineReachesAFollower(t *testing.T) {
 	if err := c.Invoke(t.Context(), method("Head"), new(pb.HeadRequest), new(pb.HeadResponse)); err != nil { // connects
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	s := feed(ctx, t, c, &pb.FeedRequest{Follow: true})
+	var s grpc.ClientStream
+	for timeout, open := time.Second, false; !open; timeout *= 2 { // it may be over before the stream is open
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		var err error
+		if s, err = tryFeed(ctx, c, &pb.FeedRequest{Follow: true}); err != nil && (ctx.Err() == nil || timeout > testkit.Patience) {
+			t.Fatal(err)
+		}
+		open = err == nil
+	}
 	for {
 		err := s.RecvMsg(new(pb.Records))
 		if err == nil {
