@@ -29,9 +29,9 @@ const (
 type Process struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
-	replies chan reply // closed when the process has ended
+	replies chan reply // closed when no more can come
 	stderr  tail
-	ended   chan struct{}
+	ended   chan struct{} // closed when the process has ended and stderr has all that it said
 }
 
 // Launch starts program, a build of the bench, as the process of a contender.
@@ -64,12 +64,16 @@ func Launch(ctx context.Context, program string) (*Process, error) {
 	return p, nil
 }
 
-// read passes on what the process writes, then waits for its end.
+// read passes on what the process writes, then waits for its end. A process that writes
+// what is no reply is killed: nothing that it says afterwards can be read.
 func (p *Process) read(out io.Reader) {
 	defer close(p.ended)
 	for d := json.NewDecoder(out); ; {
 		var r reply
-		if d.Decode(&r) != nil {
+		if err := d.Decode(&r); err != nil {
+			if !errors.Is(err, io.EOF) {
+				_ = p.cmd.Process.Kill() // an error says that it has ended
+			}
 			break
 		}
 		p.replies <- r
@@ -83,7 +87,7 @@ func (p *Process) receive(ctx context.Context) (reply, error) {
 	select {
 	case r, ok := <-p.replies:
 		if !ok {
-			return reply{}, &Failure{Reason: "its process ended: " + p.stderr.String(), Broken: true}
+			return reply{}, p.death(ctx)
 		}
 		if r.Failure != nil {
 			return r, r.Failure
@@ -96,9 +100,26 @@ func (p *Process) receive(ctx context.Context) (reply, error) {
 
 func (p *Process) call(ctx context.Context, r request) (reply, error) {
 	if err := json.NewEncoder(p.in).Encode(r); err != nil {
-		return reply{}, &Failure{Reason: "its process ended: " + p.stderr.String(), Broken: true}
+		return reply{}, p.death(ctx)
 	}
 	return p.receive(ctx)
+}
+
+// death returns the failure of a process that reads and writes no more. It waits for the end, or
+// for ctx: only then has everything come that the process wrote to standard error.
+func (p *Process) death(ctx context.Context) *Failure {
+	for replies := p.replies; ; {
+		select {
+		case _, ok := <-replies: // of no use: what asked for it has failed
+			if !ok {
+				replies = nil
+			}
+			continue
+		case <-p.ended:
+		case <-ctx.Done():
+		}
+		return &Failure{Reason: "its process ended: " + p.stderr.String(), Broken: true}
+	}
 }
 
 // Open starts an entry; see [Executor].
@@ -177,7 +198,8 @@ func spawnServer(ctx context.Context, name, dir string, stderr *tail) (address s
 	case <-ctx.Done():
 	}
 	if address == "" {
-		return "", nil, errors.Join(fmt.Errorf("server %s did not start: %s", name, stderr.String()), ctx.Err(), stop())
+		stopped := stop() // first: then stderr has all that it said
+		return "", nil, errors.Join(fmt.Errorf("server %s did not start: %s", name, stderr.String()), ctx.Err(), stopped)
 	}
 	return address, stop, nil
 }
@@ -192,6 +214,9 @@ func stopProcess(cmd *exec.Cmd, in io.Closer, ended <-chan struct{}) error {
 	case <-patience.C:
 		err := cmd.Process.Kill()
 		<-ended
+		if errors.Is(err, os.ErrProcessDone) { // it ended by itself just now
+			return nil
+		}
 		return err
 	}
 }
