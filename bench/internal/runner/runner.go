@@ -124,7 +124,7 @@ func (m *run) runCase(ctx context.Context, entries []*suite.Entry) {
 			case !chosen[i]:
 				w.skip(fmt.Sprintf("no time was left: everything had to end after %v; run it alone", m.o.Limit))
 			case ctx.Err() == nil:
-				w.enter(ctx, share/time.Duration(len(entries)*len(m.o.Variants)))
+				w.enter(ctx, part(share, len(entries)*len(m.o.Variants)))
 			}
 		}
 	}
@@ -221,6 +221,15 @@ func (m *run) share(weight int) time.Duration {
 		return 1
 	}
 	return max(left*time.Duration(weight)/time.Duration(m.left), 1)
+}
+
+// part returns a share divided by n, and the shortest time if that is nothing: 0 would mean that
+// there is no limit.
+func part(share time.Duration, n int) time.Duration {
+	if share <= 0 {
+		return share
+	}
+	return max(share/time.Duration(n), 1)
 }
 
 // length returns how many steps a case has at most: a round is one.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -194,13 +195,15 @@ func TestInterruptKeepsWhatIsComplete(t *testing.T) {
 func TestLimitIsShared(t *testing.T) {
 	o := local(runnertest.Honest)
 	for i := range 20 {
-		e := runnertest.Entry(runnertest.Honest)
-		e.Case = "set-" + string(rune('a'+i))
-		o.Suites[0].Entries = append(o.Suites[0].Entries, e)
+		for _, contender := range []string{"a", "b"} {
+			e := runnertest.Entry(runnertest.Honest)
+			e.Case, e.Contender = "set-"+string(rune('a'+i)), contender
+			o.Suites[0].Entries = append(o.Suites[0].Entries, e)
+		}
 	}
 	o.Time, o.Limit = time.Hour, 500*time.Millisecond
-	if f := run(t, o); len(f.Rows) != 21 { // that it ends is the test: a round would take an hour
-		t.Errorf("%d rows, want 21", len(f.Rows))
+	if f := run(t, o); len(f.Rows) != 41 { // that it ends is the test: a round would take an hour
+		t.Errorf("%d rows, want 41", len(f.Rows))
 	}
 	o.Limit = 1
 	for _, r := range run(t, o).Rows {
@@ -250,6 +253,64 @@ func TestLeast(t *testing.T) {
 	r := only(t, run(t, o))
 	if r.Status != result.OK || len(rounds) < 2 || rounds[0] != 300 || rounds[1] != 300 || slices.Min(rounds) != 300 {
 		t.Errorf("%s (%s): rounds of %v operations", r.Status, r.Reason, rounds)
+	}
+}
+
+// sleeper returns an entry whose rounds of n operations take took(n).
+func sleeper(name, contender string, took func(n int) time.Duration) suite.Entry {
+	return suite.Entry{
+		Suite: "example", Case: name, Contender: contender, Durability: suite.None,
+		Start: func(context.Context, *suite.Env) (*suite.Round, error) {
+			return &suite.Round{Run: func(_ context.Context, n int, _ *suite.Recorder) error {
+				time.Sleep(took(n))
+				return nil
+			}}, nil
+		},
+	}
+}
+
+// TestLimitHasJustPassed: the case that is last then has the shortest time, however many take part in it.
+func TestLimitHasJustPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := local(runnertest.Honest)
+		o.Time, o.Limit = time.Hour, time.Minute
+		long := sleeper("long", "x", func(int) time.Duration { return o.Limit/5 + time.Second })
+		long.Fixed = 1
+		short := func(n int) time.Duration { return time.Duration(n) * time.Microsecond }
+		o.Suites[0].Entries = []suite.Entry{long, sleeper("short", "x", short), sleeper("short", "y", short)}
+		began := time.Now()
+		f := run(t, o)
+		if took := time.Since(began); took > o.Limit+o.Limit/6 {
+			t.Errorf("it took %v with a limit of %v", took, o.Limit)
+		}
+		for _, r := range f.Rows {
+			if r.Status != result.OK {
+				t.Errorf("%s of %s: %s (%s)", r.Case, r.Contender, r.Status, r.Reason)
+			}
+		}
+	})
+}
+
+// TestWarmingUp: how many operations fit a round is not decided by one round in which the processor
+// was elsewhere, whichever it is.
+func TestWarmingUp(t *testing.T) {
+	for interrupted := range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			rounds := 0
+			o := local(runnertest.Honest)
+			o.Time = 10 * time.Millisecond
+			o.Suites[0].Entries = []suite.Entry{sleeper("sleep", "x", func(n int) time.Duration {
+				took := time.Duration(n) * time.Microsecond
+				if rounds++; rounds == interrupted {
+					took += time.Second
+				}
+				return took
+			})}
+			r := only(t, run(t, o))
+			if r.Status != result.OK || r.Samples[0].Ops != 10_000 {
+				t.Errorf("round %d took a second more: %s (%s), samples %+v; want 10000 operations of 1 µs", interrupted, r.Status, r.Reason, r.Samples)
+			}
+		})
 	}
 }
 

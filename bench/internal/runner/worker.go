@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -130,24 +131,29 @@ func (w *worker) warm(ctx context.Context) error {
 		_, err := w.executor.Round(ctx, Assignment{Ops: w.ops, Every: 1})
 		return err
 	}
-	least, warmed := max(w.entry.Least, 1), false
+	least := max(w.entry.Least, 1)
+	shortest, again := time.Duration(math.MaxInt64), false // of the rounds with this number of operations
 	for w.ops, w.every = least, 1; ; {
 		m, err := w.executor.Round(ctx, Assignment{Ops: w.ops, Every: w.every})
 		if err != nil {
 			return err
 		}
-		each := max(float64(m.Elapsed)/float64(w.ops), 0.1)
+		shortest = min(shortest, m.Elapsed)
+		each := max(float64(shortest)/float64(w.ops), 0.1)
 		w.every = max(1, int(float64(sampleFrom)/each))
 		fit := min(max(int(float64(w.time)/each), least), maxOps)
-		cold := w.ops == least && !warmed && m.Elapsed < w.time
+		// The first operation does what no other has to do, and of a round that is much longer than was to
+		// be expected, most may be the time of another program: neither says how many operations fit.
+		doubtful := w.ops == least || shortest > 2*w.time
 		switch {
-		case cold: // the first operation does what no other has to do
-			warmed = true
-		case fit <= w.ops, m.Elapsed >= w.time/2:
+		case doubtful && !again:
+			again = true
+		case fit <= w.ops, shortest >= w.time/2:
 			w.ops = fit
 			return nil
 		default:
 			w.ops = min(fit, w.ops*maxGrowth)
+			shortest, again = math.MaxInt64, false
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
@@ -15,7 +16,7 @@ import (
 // The contenders.
 const (
 	Honest    = "mainstem-map"     // a map
-	Slow      = "slow-map"         // a map that takes a multiple of the time
+	Slow      = "slow-map"         // a map that waits before it sets: slower on any machine
 	Forgetful = "forgetful"        // returns without writing
 	Stale     = "stale"            // returns what was written before
 	Failing   = "failing"          // an operation fails, and then closing too
@@ -108,9 +109,8 @@ func open(contender string) *run {
 	switch contender {
 	case Slow:
 		s.set = func(_ context.Context, k, v int) error {
-			for range 20 {
-				data[k] = v
-			}
+			time.Sleep(time.Millisecond)
+			data[k] = v
 			return nil
 		}
 	case Forgetful:
