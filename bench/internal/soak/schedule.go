@@ -57,7 +57,8 @@ func (r *recorder) take(sum *hdrhistogram.Histogram) time.Duration {
 }
 
 // schedule says when one writer calls: first at begin, then after every interval, and not from
-// end on. Calls that could not begin until grace after the end are missed.
+// end on. Calls that could not begin until grace after the end are missed, but for the first: how
+// late that was says what happened.
 type schedule struct {
 	begin, end time.Time
 	every      time.Duration
@@ -91,7 +92,7 @@ func (s schedule) follow(ctx context.Context, r *recorder, call func() error) (m
 			r.late(woke.Sub(at))
 		} else if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
-		} else if time.Since(s.end) > s.grace {
+		} else if i > 0 && time.Since(s.end) > s.grace {
 			return s.calls() - i, nil
 		}
 		if woke.After(at) {

@@ -70,6 +70,21 @@ func TestScheduleThatCannotBeKept(t *testing.T) {
 	})
 }
 
+// A writer that wakes up after the end and the grace makes one call, which tells how late it was.
+func TestScheduleThatBeginsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now().Add(-time.Minute)
+		s := schedule{begin: begin, end: begin.Add(10 * time.Second), every: time.Second, grace: time.Second}
+		r, n := newRecorder(), 0
+		missed, err := s.follow(t.Context(), r, func() error { n++; return nil })
+		h := newHistogram()
+		r.take(h)
+		if err != nil || n != 1 || missed != 9 || h.Max() < int64(59*time.Second) {
+			t.Errorf("%d calls were made, %d missed, the longest took %v: %v; want 1, 9 and 1m0s", n, missed, time.Duration(h.Max()), err)
+		}
+	})
+}
+
 func TestScheduleEndsWithTheFirstError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("the disk is gone")

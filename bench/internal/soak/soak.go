@@ -176,11 +176,12 @@ func (t *target) sustained(ctx context.Context) (float64, error) {
 	}
 	var half int64
 	var since time.Duration
+	t.Watch("sustained rate", 0)
 	for ctx.Err() == nil && time.Since(begin) < t.Find {
 		if half == 0 && time.Since(begin) >= t.Find/2 {
 			half, since = done.Load(), time.Since(begin)
 		}
-		t.Watch("sustained rate", float64(time.Since(begin))/float64(t.Find))
+		t.Watch("sustained rate", min(float64(time.Since(begin))/float64(t.Find), 1))
 		pass(ctx, min(t.Every, t.Find/20))
 	}
 	wg.Wait()
