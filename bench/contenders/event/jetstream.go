@@ -63,7 +63,7 @@ type jetStore struct {
 }
 
 func (s *jetStore) open(ctx context.Context) (err error) {
-	if s.js, err = jetstream.New(s.conn); err != nil {
+	if s.js, err = peers.JetStream(s.conn); err != nil {
 		return err
 	}
 	s.stream, err = s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{

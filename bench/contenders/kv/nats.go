@@ -23,7 +23,7 @@ func natsKeyValue(name string, server suite.Server, d suite.Durability) kv.Facto
 			if err != nil {
 				return nil, err
 			}
-			js, err := jetstream.New(conn)
+			js, err := peers.JetStream(conn)
 			if err != nil {
 				return nil, errors.Join(err, stop())
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mainstemdev/mainstem/bench/contenders/engines"
+	"github.com/mainstemdev/mainstem/bench/contenders/peers"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
 )
@@ -40,11 +41,11 @@ func (c *natsClient) Close() error { return c.stop() }
 
 // connect returns a connection of its own.
 func (c *natsClient) connect() (*nats.Conn, jetstream.JetStream, error) {
-	conn, err := nats.Connect(c.address)
+	conn, err := peers.ConnectNATS(c.address)
 	if err != nil {
 		return nil, nil, err
 	}
-	js, err := jetstream.New(conn)
+	js, err := peers.JetStream(conn)
 	if err != nil {
 		conn.Close()
 	}
