@@ -1,23 +1,17 @@
 package kv
 
 import (
-	"net"
 	"strings"
 	"testing"
+
+	"github.com/mainstemdev/mainstem/internal/testport"
 
 	"github.com/mainstemdev/mainstem/bench/suite"
 )
 
 // TestServersThatAreGone: to name a server that does not answer gives a reason.
 func TestServersThatAreGone(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := testport.Address(t)
 	env := &suite.Env{Addresses: map[string]string{"etcd": address, "redis": address}}
 	for _, f := range Factories() {
 		if !needsServer(f) {

@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/mainstemdev/mainstem/internal/testport"
+
 	"github.com/mainstemdev/mainstem/bench/internal/runnertest"
 	"github.com/mainstemdev/mainstem/bench/suite"
 	"github.com/mainstemdev/mainstem/bench/suites/stream"
@@ -27,7 +29,11 @@ func TestKafkaGone(t *testing.T) {
 	const topic = "topic"
 	message := stream.Message{Value: []byte("value")}
 
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	port, err := testport.Free() // nobody else listens there when the cluster is gone
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port))
 	if err != nil {
 		t.Fatal(err)
 	}
