@@ -35,6 +35,27 @@ func publish(t *testing.T, js jetstream.JetStream, subject string) {
 	}
 }
 
+// createStream retries until the stream is there: a cluster has no leader for a while when its nodes have
+// heard too little of each other.
+func createStream(t *testing.T, js jetstream.JetStream, c jetstream.StreamConfig) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testnats.Patience)
+	defer cancel()
+	for {
+		try, stop := context.WithTimeout(ctx, 2*time.Second)
+		_, err := js.CreateStream(try, c)
+		if err == nil {
+			stop()
+			return
+		}
+		<-try.Done() // some errors come at once
+		stop()
+		if ctx.Err() != nil {
+			t.Fatalf("create stream %s: %v", c.Name, err)
+		}
+	}
+}
+
 func count(t *testing.T, js jetstream.JetStream, stream string) uint64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testnats.Patience)
@@ -71,11 +92,7 @@ func TestServerKeepsItsDataOverARestart(t *testing.T) {
 func TestClusterSurvivesItsLeader(t *testing.T) {
 	c := testnats.NewCluster(t, 3, nil)
 	js := connect(t, c.URL())
-	ctx, cancel := context.WithTimeout(t.Context(), testnats.Patience)
-	defer cancel()
-	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}, Replicas: 3}); err != nil {
-		t.Fatal(err)
-	}
+	createStream(t, js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}, Replicas: 3})
 	publish(t, js, "s.1")
 	first := c.Leader("S")
 	first.Stop()
