@@ -87,7 +87,8 @@ func (l library) open(ctx context.Context, args map[string]any) (*client, error)
 func (l library) producerArgs(o kafka.ProducerOptions) map[string]any {
 	c := config{"acks": fmt.Sprint(int(o.Acks)), "compression.type": o.Codec, "enable.idempotence": o.Idempotent, "linger.ms": 2, "max.block.ms": 30_000}
 	if o.TransactionalID != "" {
-		c["transactional.id"] = o.TransactionalID
+		// A test that leaves a transaction open has to find it open as late as it looks.
+		c["transactional.id"], c["transaction.timeout.ms"] = o.TransactionalID, 600_000
 	}
 	return map[string]any{"kind": "producer", "topic": o.Topic, "config": l.config(c)}
 }

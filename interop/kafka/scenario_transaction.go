@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/mainstemdev/mainstem/interop/kafka/proxy"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -132,7 +133,8 @@ func readUncommitted(e *Env) {
 // it, and commits it then, so that the reader has to wake.
 func readCommitted(e *Env) {
 	topic := e.fates()
-	open, err := kgo.NewClient(kgo.SeedBrokers(e.Address), kgo.TransactionalID(e.name("open")), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	open, err := kgo.NewClient(kgo.SeedBrokers(e.Address), kgo.TransactionalID(e.name("open")), kgo.TransactionTimeout(10*time.Minute),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	e.must(err, "open a client")
 	defer open.Close()
 	e.must(open.BeginTransaction(), "begin")
