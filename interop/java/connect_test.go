@@ -29,7 +29,8 @@ func TestConnectStandalone(t *testing.T) {
 	configs := []string{
 		properties(t, dir, "worker.properties", "bootstrap.servers="+broker.Kafka, "listeners=http://"+rest,
 			"key.converter=org.apache.kafka.connect.storage.StringConverter", "value.converter=org.apache.kafka.connect.storage.StringConverter",
-			"offset.storage.file.filename="+filepath.Join(dir, "offsets"), "offset.flush.interval.ms=500", "plugin.discovery=service_load"),
+			"offset.storage.file.filename="+filepath.Join(dir, "offsets"), "offset.flush.interval.ms=500",
+			"task.shutdown.graceful.timeout.ms=60000", "plugin.discovery=service_load"),
 		properties(t, dir, "source.properties", "name=source", "connector.class=FileStreamSource", "file="+from, "topic=copied"),
 		properties(t, dir, "sink.properties", "name=sink", "connector.class=FileStreamSink", "file="+to, "topics=copied"),
 	}
@@ -63,8 +64,8 @@ func run(t *testing.T, class string, args []string, work func() error) {
 	t.Helper()
 	p, err := java.Start(t.Context(), java.Kafka41, class, args...)
 	must(t, err)
+	t.Cleanup(p.Kill) // work may end the test
 	if err := work(); err != nil {
-		p.Kill()
 		t.Fatalf("%v\nthe program said:\n%s", err, p.Output())
 	}
 	if err := p.Stop(); err != nil {
