@@ -40,7 +40,7 @@ var folder = sync.OnceValue(func() string {
 	return filepath.Dir(here)
 })
 
-// building keeps two builds of one process apart.
+// building keeps two builds of one process apart. The lock of the folder does that to two processes.
 var building sync.Mutex
 
 // ClassPath returns the class path of a version, after building it with Maven if the
@@ -48,7 +48,13 @@ var building sync.Mutex
 func ClassPath(ctx context.Context, version string) (string, error) {
 	building.Lock()
 	defer building.Unlock()
-	target := filepath.Join(folder(), ".target", "kafka-"+version)
+	dir := filepath.Join(folder(), ".target")
+	unlock, err := lock(dir)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	target := filepath.Join(dir, "kafka-"+version)
 	sum, err := sources()
 	if err != nil {
 		return "", err
