@@ -44,7 +44,8 @@ func TestMain(m *testing.M) {
 }
 
 // needed skips the test, and says so, on a machine without a JDK or Maven. With CI set
-// it fails instead.
+// it fails instead. It has Maven build what the test needs: that takes minutes where nothing
+// is there yet, so it comes before any deadline.
 func needed(t *testing.T) {
 	t.Helper()
 	missing := java.Missing()
@@ -54,6 +55,10 @@ func needed(t *testing.T) {
 		t.Fatalf("tests of Java clients need a JDK (17 or later) and Maven: %s", missing)
 	default:
 		t.Skip("SKIPPED, NOT TESTED: Java clients need a JDK (17 or later) and Maven: " + missing)
+	}
+	for version := range clients {
+		_, err := java.ClassPath(t.Context(), version)
+		must(t, err)
 	}
 }
 
