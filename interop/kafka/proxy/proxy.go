@@ -36,6 +36,8 @@ import (
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mainstemdev/mainstem/interop/kafka/freeport"
 )
 
 // MaxFrame bounds what is held in memory of one message.
@@ -62,9 +64,13 @@ type Proxy struct {
 	conns    map[net.Conn]bool
 }
 
-// Start listens on a free port of loopback.
+// Start listens on a free port of loopback, which stays the proxy's while it has vanished.
 func Start(broker string) (*Proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
+	var l net.Listener
+	if err == nil {
+		l, err = net.Listen("tcp", address)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start a proxy: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mainstemdev/mainstem/interop/kafka/freeport"
 )
 
 // startPatience bounds how long a server takes to say that it is ready, and
@@ -92,14 +93,9 @@ func NewProcess(dir string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// FreeAddress returns an address of loopback where nobody listens right now.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
+// FreeAddress returns an address of loopback where nobody listens right now, and that nobody else
+// gets from it until this process ends.
+func FreeAddress() (string, error) { return freeport.Address() }
 
 // Start starts the server and returns when it says that it is ready.
 func (p *Process) Start() error {
