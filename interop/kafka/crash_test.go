@@ -160,9 +160,11 @@ func closed(c chan struct{}) bool {
 }
 
 // transact runs transactions. After an error it opens a new producer with the
-// same id, which ends what the old one left open.
+// same id, which ends what the old one left open once it begins a transaction. One
+// that stayed open would hide the committed ones of others behind it.
 func (c *crash) transact(ctx context.Context, l kafka.Library, id string, over chan struct{}) {
-	for n := 0; !closed(over); {
+	open := false // a transaction, maybe
+	for n := 0; open || !closed(over); {
 		p, err := l.New(kafka.Endpoint{Address: c.broker.Kafka}).Producer(ctx, kafka.ProducerOptions{
 			Topic: fates, Acks: kafka.AcksAll, Codec: "none", Idempotent: true, TransactionalID: id,
 		})
@@ -173,10 +175,11 @@ func (c *crash) transact(ctx context.Context, l kafka.Library, id string, over c
 			}
 			continue
 		}
-		for ; err == nil && !closed(over); n++ {
+		for ; err == nil && (open || !closed(over)); n++ {
 			var fate string
 			name := fmt.Sprintf("%s/%d", id, n)
 			fate, err = transactOnce(ctx, p, name, rand.IntN(3) > 0)
+			open = err != nil
 			c.mu.Lock()
 			if c.fate == nil {
 				c.fate, c.outcomes = map[string]string{}, map[string]int{}
@@ -189,6 +192,10 @@ func (c *crash) transact(ctx context.Context, l kafka.Library, id string, over c
 			}
 		}
 		_ = p.Close() // it may be one that has failed
+		if open && ctx.Err() != nil {
+			c.t.Errorf("%s: a transaction may be open: %v", id, err)
+			return
+		}
 	}
 }
 
