@@ -130,7 +130,7 @@ func (l library) Consumer(ctx context.Context, o kafka.ConsumerOptions) (kafka.C
 	case o.Next:
 		c["group.protocol"] = "consumer"
 	case o.Group != "":
-		c["session.timeout.ms"], c["heartbeat.interval.ms"] = 6000, 500
+		c["session.timeout.ms"], c["heartbeat.interval.ms"] = o.Session().Milliseconds(), 500
 	}
 	if o.InstanceID != "" {
 		c["group.instance.id"] = o.InstanceID

@@ -119,6 +119,18 @@ type ConsumerOptions struct {
 	Next bool
 	// InstanceID makes the member a static one.
 	InstanceID string
+	// ShortSession lets the broker miss the member soon: see Session. With Next it says nothing.
+	ShortSession bool
+}
+
+// Session is how long a member may be silent before the broker removes it: what Kafka's clients
+// have by default, so that one that stood still for a while remains, or with ShortSession the
+// shortest that brokers allow.
+func (o ConsumerOptions) Session() time.Duration {
+	if o.ShortSession {
+		return 6 * time.Second
+	}
+	return 45 * time.Second
 }
 
 // Consumer reads records.

@@ -224,7 +224,9 @@ func transactOnce(ctx context.Context, p kafka.Producer, name string, commit boo
 
 // follow reads numbers as a group of one that commits.
 func (c *crash) follow(ctx context.Context, read map[string]int) {
-	r, err := franz.Library().New(kafka.Endpoint{Address: c.broker.Kafka}).Consumer(ctx, kafka.ConsumerOptions{Topic: numbers, Group: "followers"})
+	r, err := franz.Library().New(kafka.Endpoint{Address: c.broker.Kafka}).Consumer(ctx, kafka.ConsumerOptions{
+		Topic: numbers, Group: "followers", ShortSession: true, // a member that only the killed broker knew ends soon
+	})
 	if err != nil {
 		c.t.Errorf("the group: %v", err)
 		return

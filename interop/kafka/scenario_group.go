@@ -128,7 +128,7 @@ func spread(prefix string, n int) []Record {
 func groupOfThree(next bool) func(*Env) {
 	return func(e *Env) {
 		const n = 300
-		o := ConsumerOptions{Topic: e.topic("group", partitions), Group: e.name("group"), Next: next}
+		o := ConsumerOptions{Topic: e.topic("group", partitions), Group: e.name("group"), Next: next, ShortSession: true}
 		c := &crew{seen: map[string]int{}, by: map[int]int{}}
 		members := []*worker{c.work(e, 0, o), c.work(e, 1, o), c.work(e, 2, o)}
 		e.Judge.Members(e.ctx, o.Group, 3)

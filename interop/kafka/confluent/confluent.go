@@ -145,7 +145,7 @@ func (c client) Consumer(_ context.Context, o ours.ConsumerOptions) (ours.Consum
 	if o.Next {
 		more["group.protocol"] = "consumer"
 	} else {
-		more["session.timeout.ms"], more["heartbeat.interval.ms"] = 6000, 500
+		more["session.timeout.ms"], more["heartbeat.interval.ms"] = int(o.Session().Milliseconds()), 500
 	}
 	if o.InstanceID != "" {
 		more["group.instance.id"] = o.InstanceID

@@ -144,7 +144,7 @@ func (c client) Consumer(_ context.Context, o kafka.ConsumerOptions) (kafka.Cons
 		opts = append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: {0: start}}))
 	} else {
 		opts = append(opts, kgo.DisableAutoCommit(), kgo.ConsumeTopics(o.Topic), kgo.ConsumerGroup(o.Group), kgo.ConsumeResetOffset(start),
-			kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond))
+			kgo.SessionTimeout(o.Session()), kgo.HeartbeatInterval(500*time.Millisecond))
 	}
 	if o.InstanceID != "" {
 		opts = append(opts, kgo.InstanceID(o.InstanceID))

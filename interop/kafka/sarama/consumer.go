@@ -18,7 +18,7 @@ func (c client) Consumer(ctx context.Context, o kafka.ConsumerOptions) (kafka.Co
 	}
 	k.Consumer.Offsets.AutoCommit.Enable = false
 	k.Consumer.Offsets.Initial = sarama.OffsetOldest
-	k.Consumer.Group.Session.Timeout = 6 * time.Second
+	k.Consumer.Group.Session.Timeout = o.Session()
 	k.Consumer.Group.Heartbeat.Interval = 500 * time.Millisecond
 	k.Consumer.Group.InstanceId = o.InstanceID
 	k.Consumer.Return.Errors = false

@@ -140,7 +140,7 @@ func (c client) Consumer(ctx context.Context, o kafka.ConsumerOptions) (kafka.Co
 	k := segment.ReaderConfig{
 		Dialer:  &segment.Dialer{Timeout: 10 * time.Second, DualStack: true, TLS: t, SASLMechanism: m},
 		Brokers: []string{c.at.Address}, Topic: o.Topic, GroupID: o.Group, MinBytes: 1, MaxBytes: 10e6, MaxWait: 100 * time.Millisecond,
-		SessionTimeout: 6 * time.Second, HeartbeatInterval: 500 * time.Millisecond, RebalanceTimeout: 6 * time.Second,
+		SessionTimeout: o.Session(), HeartbeatInterval: 500 * time.Millisecond, RebalanceTimeout: o.Session(),
 		JoinGroupBackoff: 100 * time.Millisecond, StartOffset: segment.FirstOffset,
 		ReadBackoffMin: 10 * time.Millisecond, ReadBackoffMax: 100 * time.Millisecond,
 	}
