@@ -74,6 +74,15 @@ type control struct {
 	Described int `json:"described,omitempty"` // version of the handlers that Tables and Clears are of; 0: unknown
 }
 
+// leaves reports whether there may be old tables or parked events to remove since the row was before.
+// It is asked of the rows that a unit follows one after the other: where the change is committed, the
+// end of the generation may cancel the commit before it has returned; and the end of a generation may
+// be known before the row that ends it is read.
+func (c *control) leaves(before *control) bool {
+	return c.Build != before.Build || c.Builds != before.Builds || c.Next != before.Next ||
+		c.Replay != before.Replay || c.Replays != before.Replays
+}
+
 // partitions returns the present number of partitions, at least 1.
 func (c *control) partitions() int { return max(c.Partitions, 1) }
 

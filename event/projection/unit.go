@@ -77,11 +77,16 @@ func (u *unit) over(ctx context.Context) bool {
 // run follows the control row until the unit is to end.
 func (u *unit) run(ctx context.Context) {
 	defer u.set(Stopped, nil)
+	var last *control // the row that was followed last
 	for failures := 0; !u.over(ctx); {
 		ctl, is, err := u.enter(ctx)
 		if err == nil {
 			failures = 0
+			if last == nil || ctl.leaves(last) {
+				wake.Signal(u.e.swept)
+			}
 			u.follow(ctx, ctl, is)
+			last = &ctl
 			continue
 		}
 		if u.over(ctx) {
@@ -111,12 +116,6 @@ func (u *unit) follow(ctx context.Context, ctl control, is kv.Condition) {
 			for n := 1; !u.over(ctx); n++ {
 				now, _, _, err := u.e.controls.get(ctx, u.p.name)
 				if err == nil && (now != ctl || g.isEnded()) {
-					// There may be old tables or parked events to remove. This is not signalled where the change is
-					// committed, because the end of the generation may cancel that commit before it
-					// has returned.
-					if now.Build != ctl.Build || now.Next != ctl.Next || now.Replay != ctl.Replay {
-						wake.Signal(u.e.swept)
-					}
 					return
 				}
 				if err == nil {
