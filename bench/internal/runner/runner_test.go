@@ -261,9 +261,13 @@ func sleeper(name, contender string, took func(n int) time.Duration) suite.Entry
 	return suite.Entry{
 		Suite: "example", Case: name, Contender: contender, Durability: suite.None,
 		Start: func(context.Context, *suite.Env) (*suite.Round, error) {
-			return &suite.Round{Run: func(_ context.Context, n int, _ *suite.Recorder) error {
-				time.Sleep(took(n))
-				return nil
+			return &suite.Round{Run: func(ctx context.Context, n int, _ *suite.Recorder) error {
+				select {
+				case <-time.After(took(n)):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			}}, nil
 		},
 	}

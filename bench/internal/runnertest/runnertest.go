@@ -108,8 +108,12 @@ func open(contender string) *run {
 	s := &r.store
 	switch contender {
 	case Slow:
-		s.set = func(_ context.Context, k, v int) error {
-			time.Sleep(time.Millisecond)
+		s.set = func(ctx context.Context, k, v int) error {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 			data[k] = v
 			return nil
 		}
