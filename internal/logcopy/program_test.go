@@ -245,8 +245,9 @@ var created = regexp.MustCompile(` created \d+`)
 //
 // Nothing but the test sweeps the target, after a run: a target that removes what is too old
 // before a run has nothing that the tombstones of that run end (see TestTombstoneOfWhatIsTooOld).
-// The first sweep of a log, soon after it was opened, is awaited, and the next ones are due at
-// times that do not come in a bubble where something always runs.
+// A log sweeps in the background, first when it is opened, and then by a timer. The test waits
+// for the first sweep. The timer does not fire: the time of a bubble stands still while the test
+// runs.
 func TestRandomChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, changes) })
 }
