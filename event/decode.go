@@ -10,14 +10,21 @@ import (
 // decoder turns records into events. It caches names, so that a thousand events of one type share
 // one string. It belongs to one goroutine.
 type decoder struct {
-	names [256]string // by hash; a new name replaces the one with the same hash
+	names [128]names // by hash
 	f     fields
 }
+
+// names are the two names of one hash that were used last, the newest first: two that meet there
+// by chance do not replace each other with every event.
+type names [2]string
 
 // maxInterned is the length, in bytes, of the longest name that a decoder caches.
 const maxInterned = 128
 
 var nameSeed = maphash.MakeSeed()
+
+// of returns the names of a hash.
+func (d *decoder) of(hash uint64) *names { return &d.names[hash%uint64(len(d.names))] }
 
 func (d *decoder) intern(b []byte) string {
 	if len(b) == 0 {
@@ -26,11 +33,15 @@ func (d *decoder) intern(b []byte) string {
 	if len(b) > maxInterned {
 		return string(b)
 	}
-	slot := &d.names[uint8(maphash.Bytes(nameSeed, b))]
-	if *slot != string(b) {
-		*slot = string(b)
+	s := d.of(maphash.Bytes(nameSeed, b))
+	switch {
+	case s[0] == string(b):
+	case s[1] == string(b):
+		s[0], s[1] = s[1], s[0]
+	default:
+		s[0], s[1] = string(b), s[0]
 	}
-	return *slot
+	return s[0]
 }
 
 // internName is intern for the name of a header, whose bytes may be lent too.
@@ -38,11 +49,15 @@ func (d *decoder) internName(name string) string {
 	if len(name) > maxInterned {
 		return strings.Clone(name)
 	}
-	slot := &d.names[uint8(maphash.String(nameSeed, name))]
-	if *slot != name {
-		*slot = strings.Clone(name)
+	s := d.of(maphash.String(nameSeed, name))
+	switch name {
+	case s[0]:
+	case s[1]:
+		s[0], s[1] = s[1], s[0]
+	default:
+		s[0], s[1] = strings.Clone(name), s[0]
 	}
-	return *slot
+	return s[0]
 }
 
 // recorded returns the event in rec. Its Data is lent by rec; everything else is owned by the
