@@ -195,6 +195,9 @@ func (s *state) forgetReceipts(now *wallclock.Moment, age int64) {
 
 // deleted notes that the messages of u have left the stream.
 func (s *state) deleted(u *unit) {
+	if !s.current(u) {
+		return
+	}
 	delete(s.units, u.seq)
 	for _, later := range u.before {
 		s.release(later)

@@ -26,7 +26,7 @@ func TestFateOfAFrame(t *testing.T) {
 		"one came after it had left":     {[]func(l *Log){at(12, other, 0, 1)}, lost},
 		"its end came after it had left": {[]func(l *Log){at(12, mine, 1, 2)}, lost},
 	} {
-		l := &Log{st: newState()}
+		l := &Log{replay: replay{st: newState()}}
 		at(5, other, 0, 1)(l) // of a gap before nothing follows
 		at(10, other, 0, 1)(l)
 		l.claim = claim{seq: 11}

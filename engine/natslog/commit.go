@@ -513,7 +513,7 @@ func (l *Log) applyWritten(f *frame, parts []part, last uint64) {
 		return // the tail was faster
 	}
 	if l.pending != nil && l.pending.seq <= last {
-		l.abandonLocked()
+		l.abandon()
 	}
 	l.pending = nil // or it is this one
 	l.applyLocked(f, &unit{seq: last + 1, parts: uint32(len(parts)), nonce: f.nonce})

@@ -62,6 +62,11 @@
 // resources) is tried again until [Options.Timeout] and then Unavailable. Invalid is only
 // what the servers would refuse at any time.
 //
+// A process that was cut off, or stood still, for so long that messages have left the stream
+// before it saw them reads the headers of the whole stream again, logs it, and goes on with the
+// new state. It holds two states meanwhile: reads go on with the old one, unless
+// [Options.Latest] makes them wait, and commits wait.
+//
 // # Concurrency and ownership
 //
 // A Log may be used from many goroutines. Batches that wait at the same time share one

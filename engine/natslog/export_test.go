@@ -14,7 +14,7 @@ func OpenWithoutTail(address string, o *Options) (*Log, error) {
 		conn.Close()
 		return nil, err
 	}
-	l.owned = true
+	l.owned, l.loaded = true, true
 	l.running.Add(2)
 	go l.watch(conn.StatusChanged(nats.CONNECTED))
 	go l.commits()

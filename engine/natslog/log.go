@@ -42,21 +42,21 @@ type Log struct {
 	pace      pace
 	readers   readers
 
-	mu       sync.RWMutex
-	st       state              // under mu
-	loaded   bool               // the state holds what the stream held at open; under mu
-	setBacks uint64             // of the clock, in what the stream held at open; under mu
-	pending  *pending           // the newest frame, as long as it is incomplete; under mu
-	torn     []uint64           // messages of frames that were never completed; under mu
-	claim    claim              // under mu
-	waiters  []waiter           // for sequences; under mu
-	wrote    time.Time          // when this process has last written; under mu
-	session  context.Context    // ends when the connection has been lost and is back; under mu
-	renew    context.CancelFunc // begins a new session; under mu
-	stall    stall              // under mu
-	damage   error              // what makes the log unusable; under mu
-	hurry    chan struct{}      // capacity 1: somebody waits for what others wrote
-	sweeping sync.Mutex
+	mu        sync.RWMutex
+	replay                       // the state and what belongs to it; under mu
+	loaded    bool               // the state holds what the stream held at open; under mu
+	setBacks  uint64             // of the clock, in what the stream held at open; under mu
+	claim     claim              // under mu
+	rereads   uint64             // messages that were read for new states; under mu
+	overtakes int                // of the new state that is being read; under mu
+	waiters   []waiter           // for sequences; under mu
+	wrote     time.Time          // when this process has last written; under mu
+	session   context.Context    // ends when the connection has been lost and is back; under mu
+	renew     context.CancelFunc // begins a new session; under mu
+	stall     stall              // under mu
+	damage    error              // what makes the log unusable; under mu
+	hurry     chan struct{}      // capacity 1: somebody waits for what others wrote
+	sweeping  sync.Mutex
 }
 
 // claim is the place in the stream that the committer wants for its frame, and what the state
@@ -70,7 +70,7 @@ type claim struct {
 // stall is what [Log.stalled] knows.
 type stall struct {
 	session time.Time     // when the session began
-	seq     uint64        // beyond which the state did not come
+	seen    uint64        // the progress beyond which the log did not come
 	after   time.Duration // how old a session is that is ended for that
 }
 
@@ -144,12 +144,19 @@ func (l *Log) catchUp(ctx context.Context) error {
 // newestSeq asks the leader of the stream for the sequence of its newest message. It
 // asks again while there is no leader.
 func (l *Log) newestSeq(ctx context.Context) (uint64, error) {
-	_, last, err := l.askStream(ctx)
-	return last, err
+	now, err := l.askStream(ctx)
+	return now.last, err
 }
 
-// askStream is newestSeq that also returns when the stream was created.
-func (l *Log) askStream(ctx context.Context) (created time.Time, last uint64, err error) {
+// streamNow is what the leader says of the stream.
+type streamNow struct {
+	created  time.Time
+	last     uint64 // sequence of the newest message
+	messages uint64 // that are there
+}
+
+// askStream is newestSeq that returns more.
+func (l *Log) askStream(ctx context.Context) (now streamNow, err error) {
 	for {
 		try, cancel := l.try(ctx)
 		reply, err := l.conn.RequestWithContext(try, l.api+"STREAM.INFO."+l.opts.Stream, nil)
@@ -162,35 +169,37 @@ func (l *Log) askStream(ctx context.Context) (created time.Time, last uint64, er
 				} `json:"error"`
 				Created time.Time `json:"created"`
 				State   struct {
-					LastSeq uint64 `json:"last_seq"`
+					LastSeq  uint64 `json:"last_seq"`
+					Messages uint64 `json:"messages"`
 				} `json:"state"`
 			}
 			if err = json.Unmarshal(reply.Data, &info); err == nil && info.Error == nil {
-				return info.Created, info.State.LastSeq, nil
+				return streamNow{info.Created, info.State.LastSeq, info.State.Messages}, nil
 			}
 			if err == nil {
 				err = fmt.Errorf("stream %s: %s", l.opts.Stream, info.Error.Description)
 				if info.Error.Code == 404 {
-					return created, 0, err
+					return now, err
 				}
 			}
 		}
 		if ctx.Err() != nil || !l.pause(retryPause) {
-			return created, 0, err
+			return now, err
 		}
 	}
 }
 
-// awaitSeq waits until the state has seen the message with sequence seq.
+// awaitSeq waits until the state has seen the message with sequence seq, and is complete if
+// the log is being opened.
 func (l *Log) awaitSeq(ctx context.Context, seq uint64, deadline time.Time) error {
 	l.mu.Lock()
-	if l.st.seq >= seq {
+	if l.holdsLocked(seq) {
 		l.mu.Unlock()
 		return nil
 	}
 	done := make(chan struct{})
 	l.waiters = append(l.waiters, waiter{seq, done})
-	seen := l.st.seq
+	seen := l.progressLocked()
 	l.mu.Unlock()
 	wake.Signal(l.hurry)
 	t := time.NewTimer(0)
@@ -206,9 +215,9 @@ func (l *Log) awaitSeq(ctx context.Context, seq uint64, deadline time.Time) erro
 			return context.Cause(ctx)
 		case <-t.C:
 		}
-		now := l.seen()
+		now := l.progress()
 		if !time.Now().Before(deadline) {
-			return fmt.Errorf("the stream has message %d, but none after %d arrived", seq, now)
+			return fmt.Errorf("the stream has message %d, but none after %d arrived", seq, l.seen())
 		}
 		if now == seen {
 			l.stalled(now)
@@ -217,6 +226,18 @@ func (l *Log) awaitSeq(ctx context.Context, seq uint64, deadline time.Time) erro
 	}
 }
 
+// holdsLocked reports whether the state has seen the message with sequence seq.
+func (l *Log) holdsLocked(seq uint64) bool { return l.loaded && l.st.seq >= seq }
+
+// progress grows with every message that is read.
+func (l *Log) progress() uint64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.progressLocked()
+}
+
+func (l *Log) progressLocked() uint64 { return l.st.seq + l.rereads }
+
 // seqLocked wakes those who wait for what the state has now seen.
 func (l *Log) seqLocked() {
 	if len(l.waiters) == 0 {
@@ -224,7 +245,7 @@ func (l *Log) seqLocked() {
 	}
 	kept := l.waiters[:0]
 	for _, w := range l.waiters {
-		if l.damage == nil && w.seq > l.st.seq {
+		if l.damage == nil && !l.holdsLocked(w.seq) {
 			kept = append(kept, w)
 			continue
 		}

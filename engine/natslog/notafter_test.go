@@ -11,7 +11,7 @@ import (
 // TestPositionsOfWhatWasNotSeen has messages leave the stream before a process sees them.
 // What they said of keys that are gone, it must take to be as late as it can be.
 func TestPositionsOfWhatWasNotSeen(t *testing.T) {
-	l := &Log{st: newState()}
+	l := &Log{replay: replay{st: newState()}}
 	s := &l.st
 	seq := uint64(0)
 	message := func(skip, base, head uint64, part, parts uint32, facts ...fact) {

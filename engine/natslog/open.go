@@ -119,10 +119,6 @@ func openOn(conn *nats.Conn, o *Options) (*Log, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	l.mu.Lock()
-	l.loaded, l.setBacks = true, l.st.clock.setBacks
-	l.st.findIdle()
-	l.mu.Unlock()
 	l.running.Add(1)
 	go l.sweeps()
 	return l, nil
@@ -137,7 +133,7 @@ func newLog(conn *nats.Conn, o *Options) (l *Log, last uint64, err error) {
 	}
 	l = &Log{
 		opts: opts, conn: conn, subject: "mainstem." + opts.Stream, api: "$JS.API.", stopping: make(chan struct{}),
-		limit: int(conn.MaxPayload()), cache: newCache(opts.CacheBytes), st: newState(),
+		limit: int(conn.MaxPayload()), cache: newCache(opts.CacheBytes), replay: replay{st: newState()},
 	}
 	l.clock = wallclock.New(wallclock.Options{Now: opts.Now, Monotonic: opts.Monotonic, Logger: opts.Logger})
 	l.queue.wake, l.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
@@ -277,15 +273,22 @@ func checkStream(c *jetstream.StreamConfig, subject string) error {
 // load waits until the state holds everything up to the message last.
 func (l *Log) load(last uint64) error {
 	for {
-		seen := l.seen()
+		seen := l.progress()
 		err := l.awaitSeq(l.ctx, last, time.Now().Add(l.opts.Timeout))
 		if err == nil {
 			return nil
 		}
-		if l.seen() == seen || l.broken() != nil {
+		if l.progress() == seen || l.broken() != nil {
 			return mapError("open stream "+l.opts.Stream, err)
 		}
 	}
+}
+
+// complete reports whether the state holds what the stream held when the log was opened.
+func (l *Log) complete() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.loaded
 }
 
 func (l *Log) seen() uint64 {

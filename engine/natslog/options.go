@@ -64,7 +64,9 @@ type Options struct {
 	// asks every 10s what has been deleted, and forgets it.
 	SweepEvery time.Duration
 	// Grace is how long a message stays after its last record has died, so that slow
-	// readers in other processes can finish. Default 1m.
+	// readers in other processes can finish. All processes should have the same. A log of which
+	// the stream takes longer to read does not open while others delete messages; one that was
+	// away for longer reads its state anew. Default 1m.
 	Grace time.Duration
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time

@@ -18,6 +18,8 @@ type proxy struct {
 	dropRequests atomic.Bool  // what clients send is lost
 	cuts         atomic.Int32 // what comes over connections from before the last cut is lost
 
+	onRequest atomic.Pointer[func(bytes []byte)] // is called before what clients send is passed on
+
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // both sides of all connections
 }
@@ -72,6 +74,9 @@ func (p *proxy) pass(to, from net.Conn, drop *atomic.Bool, cuts int32) {
 		n, err := from.Read(buffer)
 		if err != nil {
 			return
+		}
+		if see := p.onRequest.Load(); see != nil && drop == &p.dropRequests {
+			(*see)(buffer[:n])
 		}
 		if drop.Load() || p.cuts.Load() != cuts {
 			continue

@@ -98,7 +98,7 @@ const damageWait = 10 * time.Second
 
 // moved is called for a record whose message was not there. If another process has
 // deleted it, after it had written that the record is elsewhere or dead, moved waits
-// until this process knows. It returns nil if the record is worth looking for again.
+// until this process knows, also from a new state. It returns nil if the record is worth looking for again.
 func (l *Log) moved(ctx context.Context, r *record) error {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func (l *Log) moved(ctx context.Context, r *record) error {
 			return err
 		}
 		l.mu.RLock()
-		dead := r.dead
+		dead := r.dead || !l.st.current(r.unit)
 		l.mu.RUnlock()
 		if dead {
 			return nil
@@ -119,16 +119,6 @@ func (l *Log) moved(ctx context.Context, r *record) error {
 			return mainstem.Errorf(mainstem.KindCorrupt, "read", "message %d of stream %s is gone, and with it version %d of key %.64q", r.seq, l.opts.Stream, r.version, r.key.name)
 		}
 	}
-}
-
-// again returns where the record that r was is now, nil if nowhere.
-func (l *Log) again(r *record) *record {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if r.key.space.dropped {
-		return nil
-	}
-	return r.key.at(r.version)
 }
 
 // lend yields records with their bodies. gone is called for those that have died and

@@ -57,7 +57,7 @@ func (l *Log) nextSparse() *unit {
 		u := l.st.sparse[0]
 		l.st.sparse = l.st.sparse[1:]
 		u.queued = false
-		if u.refs > 0 && u.refs*2 < u.facts && u.facts >= repackFacts && u != l.st.newest && u != l.st.clock.proof {
+		if l.st.current(u) && u.refs > 0 && u.refs*2 < u.facts && u.facts >= repackFacts && u != l.st.newest && u != l.st.clock.proof {
 			return u
 		}
 	}
@@ -109,6 +109,9 @@ func (l *Log) raw(ctx context.Context, records []*record) ([][]byte, error) {
 // restate adds the facts of u that still count. The state may have changed since
 // records were found to be live.
 func (t *tx) restate(u *unit, records []*record, bodies [][]byte) {
+	if !t.s.current(u) {
+		return
+	}
 	for i, r := range records {
 		if r.dead || bodies[i] == nil {
 			continue

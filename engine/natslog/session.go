@@ -91,18 +91,18 @@ func (l *Log) watch(changes chan nats.Status) {
 	}
 }
 
-// stalled begins a new session if the state has not moved on from seen, since the tail
+// stalled begins a new session if nothing was read since the progress was seen, since the tail
 // may wait for what was lost. The requests of all callers are sent again then: it does
 // so after 2*tryTimeout and then half as often each time, so that slow servers come to
 // answer, until the state moves on.
 func (l *Log) stalled(seen uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.st.seq != seen {
+	if l.progressLocked() != seen {
 		return
 	}
-	if l.stall.seq != seen || l.stall.after == 0 {
-		l.stall.seq, l.stall.after = seen, 2*tryTimeout
+	if l.stall.seen != seen || l.stall.after == 0 {
+		l.stall.seen, l.stall.after = seen, 2*tryTimeout
 	}
 	if time.Since(l.stall.session) < l.stall.after {
 		return

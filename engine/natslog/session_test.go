@@ -39,7 +39,7 @@ func TestPace(t *testing.T) {
 // servers that are slow would never be answered.
 func TestStalledStateRenewsItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &Log{st: newState()}
+		l := &Log{replay: replay{st: newState()}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		l.root = ctx
@@ -75,7 +75,7 @@ func TestStalledStateRenewsItsSession(t *testing.T) {
 		if !renewed() {
 			t.Error("not renewed")
 		}
-		if l.stalled(l.st.seq - 1); l.stall.seq != l.st.seq {
+		if l.stalled(l.st.seq - 1); l.stall.seen != l.st.seq {
 			t.Error("what was seen before counts")
 		}
 	})

@@ -80,7 +80,7 @@ func (l *Log) forget(ctx context.Context) error {
 	l.mu.Lock()
 	now := l.nowLocked()
 	l.st.overdue(&now) // it takes out dead records on the way
-	l.st.sparse = slices.DeleteFunc(l.st.sparse, func(u *unit) bool { return u.refs == 0 })
+	l.st.sparse = slices.DeleteFunc(l.st.sparse, func(u *unit) bool { return u.refs == 0 || !l.st.current(u) })
 	l.mu.Unlock()
 	err := l.forgetDeleted(ctx)
 	l.mu.Lock()
@@ -320,8 +320,8 @@ func (s *state) findIdle() {
 // forgetIdle forgets the idle keys below the floor of their space.
 func (s *state) forgetIdle() {
 	s.idle = slices.DeleteFunc(s.idle, func(k *key) bool {
-		if !k.idle() || k.space.keys[k.name] != k {
-			return true // it is not idle any more, or forgotten
+		if !k.idle() || s.byID[k.space.id] != k.space || k.space.keys[k.name] != k {
+			return true // it is not idle any more, or forgotten, or of a state that was replaced
 		}
 		if k.space.floor < k.head {
 			return false
@@ -380,6 +380,9 @@ func (l *Log) garbage(now time.Time) (units []*unit) {
 	defer l.mu.Unlock()
 	var later []*unit
 	for _, u := range l.st.dead {
+		if !l.st.current(u) {
+			continue
+		}
 		if u.diedAt.Before(before) {
 			units = append(units, u)
 		} else {

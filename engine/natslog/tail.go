@@ -28,14 +28,6 @@ const (
 	tailBehind = 64
 )
 
-// pending is a frame of which not all messages have been seen.
-type pending struct {
-	frame
-	seq   uint64 // of its first message
-	parts uint32
-	seen  uint32
-}
-
 // follow is the goroutine that keeps the state up to date with what other processes
 // write. It reads headers only: values stay on the servers until they are asked for.
 // Servers may be away for hours: it tries again every retryPause, but logs only the first
@@ -76,13 +68,12 @@ func (l *Log) tail(read func()) (err error) {
 	defer context.AfterFunc(session, cancel)()
 	c := &tailConsumer{l: l}
 	defer c.end()
-	if err := c.begin(life, l.seen()+1); err != nil {
-		return err
+	if l.complete() {
+		err = l.attach(life, c, l.seen()+1, l.receive)
+	} else {
+		err = l.rebuild(life, c)
 	}
-	if err := l.sameStream(life); err != nil {
-		if mainstem.KindOf(err) == mainstem.KindCorrupt {
-			l.breakDown(err)
-		}
+	if err != nil {
 		return err
 	}
 	for life.Err() == nil {
@@ -91,26 +82,40 @@ func (l *Log) tail(read func()) (err error) {
 				return err
 			}
 		}
-		n, err := c.read(c.consumer.FetchNoWait(tailMessages))
+		n, err := c.poll()
+		if err == nil {
+			read()
+			if n > 0 {
+				continue
+			}
+			if _, err = c.wait(life); err == nil {
+				l.quiet()
+				continue
+			}
+		}
+		if errors.Is(err, errMissed) {
+			l.opts.Logger.Warn("messages left the stream before they were read; the state is read anew", "stream", l.opts.Stream, "after", l.seen())
+			err = l.rebuild(life, c)
+		}
 		if err != nil {
 			return err
 		}
-		read()
-		if n > 0 {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(life, tailWait)
-		_, err = c.read(c.consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(l.heartbeat())))
-		cancel()
-		if errors.Is(err, nats.ErrNoHeartbeat) || errors.Is(err, jetstream.ErrNoHeartbeat) {
-			l.pace.note(l.pace.limit(), true)
-		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
-		l.quiet()
 	}
 	return nil
+}
+
+// attach makes a consumer of the stream that begins with the message from and gives what it
+// reads to take.
+func (l *Log) attach(ctx context.Context, c *tailConsumer, from uint64, take func(piece, uint64) error) error {
+	c.take = take
+	if err := c.begin(ctx, from); err != nil {
+		return err
+	}
+	err := l.sameStream(ctx)
+	if mainstem.KindOf(err) == mainstem.KindCorrupt {
+		l.breakDown(err)
+	}
+	return err
 }
 
 // heartbeat is how often a server says that it is there while it has nothing to send: a
@@ -142,6 +147,7 @@ func (l *Log) quiet() {
 // tailConsumer is a consumer of the stream on the server.
 type tailConsumer struct {
 	l        *Log
+	take     func(p piece, seq uint64) error // errors but errMissed make the log unusable
 	consumer jetstream.Consumer
 	next     uint64 // sequence in the stream of the next message, at least
 	number   uint64 // of the newest message among those of the consumer
@@ -161,7 +167,7 @@ func (c *tailConsumer) begin(ctx context.Context, from uint64) error {
 	if err != nil {
 		return err
 	}
-	*c = tailConsumer{l: c.l, consumer: consumer, next: from}
+	*c = tailConsumer{l: c.l, take: c.take, consumer: consumer, next: from}
 	return nil
 }
 
@@ -179,7 +185,26 @@ func (c *tailConsumer) end() {
 // tailEnd is how long deleting a consumer may take.
 const tailEnd = 250 * time.Millisecond
 
-// read takes messages into the state and returns how many there were.
+// poll reads the messages that there are.
+func (c *tailConsumer) poll() (n int, err error) {
+	return c.read(c.consumer.FetchNoWait(tailMessages))
+}
+
+// wait reads the next message, for which it waits at most tailWait.
+func (c *tailConsumer) wait(ctx context.Context) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tailWait)
+	defer cancel()
+	n, err = c.read(c.consumer.Fetch(1, jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(c.l.heartbeat())))
+	if errors.Is(err, nats.ErrNoHeartbeat) || errors.Is(err, jetstream.ErrNoHeartbeat) {
+		c.l.pace.note(c.l.pace.limit(), true)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	return n, err
+}
+
+// read takes messages and returns how many there were.
 func (c *tailConsumer) read(batch jetstream.MessageBatch, err error) (n int, _ error) {
 	if err != nil {
 		return 0, err
@@ -207,69 +232,37 @@ func (c *tailConsumer) receive(msg jetstream.Msg) error {
 		return fmt.Errorf("message %d of the consumer was lost on the way", c.number)
 	}
 	c.next = meta.Sequence.Stream + 1
-	if err := c.l.receive(msg, meta.Sequence.Stream); err != nil {
-		c.l.breakDown(err)
-		return err
+	p, err := c.l.decode(msg, meta.Sequence.Stream)
+	if err == nil {
+		err = c.take(p, meta.Sequence.Stream)
 	}
-	return nil
+	if err != nil && !errors.Is(err, errMissed) {
+		c.l.breakDown(err)
+	}
+	return err
+}
+
+// decode returns what a message of the stream states.
+func (l *Log) decode(msg jetstream.Msg, seq uint64) (piece, error) {
+	values := msg.Headers()[header]
+	if len(values) == 0 {
+		return piece{}, mainstem.Errorf(mainstem.KindCorrupt, "read stream", "message %d of stream %s has no header %s: another program writes to %s", seq, l.opts.Stream, header, l.subject)
+	}
+	p, err := decodeHeader(values[0])
+	if err != nil {
+		return piece{}, mainstem.Errorf(mainstem.KindCorrupt, "read stream", "message %d of stream %s: %w", seq, l.opts.Stream, err)
+	}
+	return p, nil
 }
 
 // receive takes one message into the state.
-func (l *Log) receive(msg jetstream.Msg, seq uint64) error {
+func (l *Log) receive(p piece, seq uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seq <= l.st.seq {
 		return nil // our own, or delivered twice
 	}
-	values := msg.Headers()[header]
-	if len(values) == 0 {
-		return mainstem.Errorf(mainstem.KindCorrupt, "read stream", "message %d of stream %s has no header %s: another program writes to %s", seq, l.opts.Stream, header, l.subject)
-	}
-	p, err := decodeHeader(values[0])
-	if err != nil {
-		return mainstem.Errorf(mainstem.KindCorrupt, "read stream", "message %d of stream %s: %w", seq, l.opts.Stream, err)
-	}
 	return l.takeLocked(p, seq)
-}
-
-// takeLocked takes the message with sequence seq into the state. A frame becomes
-// true with its last message; if that never came, because the power failed, or if
-// its first one is gone, because it is being deleted, it never does. It returns Corrupt
-// for a frame that was not written on top of what the state has seen.
-func (l *Log) takeLocked(p piece, seq uint64) error {
-	if seq > l.st.seq+1 { // messages between have left the stream
-		l.st.gap, l.st.unseen = true, max(l.st.unseen, p.base)
-		l.claim.missed = l.claim.missed || l.claimOpenLocked()
-	}
-	// While the log is opened it takes the stream as it is.
-	if l.loaded && p.part == 0 && (p.base < l.st.head || p.base > l.st.head && !l.st.gap) {
-		return otherStream("message %d follows position %d, and the log is at %d", seq, p.base, l.st.head)
-	}
-	if p.part == 0 {
-		l.abandonLocked()
-		l.pending = &pending{frame: p.frame, seq: seq, parts: p.parts, seen: 1}
-	} else if q := l.pending; q != nil && q.nonce == p.nonce && q.seq+uint64(q.seen) == seq && q.seen == p.part && q.parts == p.parts {
-		q.facts = append(q.facts, p.facts...)
-		q.head = p.head
-		q.seen++
-	} else {
-		l.abandonLocked()
-		l.torn = append(l.torn, seq)
-	}
-	if q := l.pending; q != nil && q.seen == q.parts {
-		l.pending = nil
-		l.applyLocked(&q.frame, &unit{seq: q.seq, parts: q.parts, nonce: q.nonce})
-		return nil
-	}
-	l.st.seq = seq
-	l.seqLocked()
-	return nil
-}
-
-// otherStream is the error of a log whose stream is not the one that its state is of.
-func otherStream(format string, args ...any) error {
-	return mainstem.Errorf(mainstem.KindCorrupt, "read stream", "the stream is not the one that was read before: "+format, args...).
-		WithHint("open the log again to go on with what the stream holds now")
 }
 
 // sameStream returns Corrupt if the stream was made anew since it was read, or has lost
@@ -278,21 +271,21 @@ func (l *Log) sameStream(ctx context.Context) error {
 	l.mu.RLock()
 	seen, newest := l.st.seq, l.st.newest
 	l.mu.RUnlock()
-	created, last, err := l.askNow(ctx)
+	now, err := l.askNow(ctx)
 	// A server that has just become the leader may not have caught up with itself: see damageWait.
-	for began := time.Now(); err == nil && last < seen && created.Equal(l.created) && time.Since(began) <= min(damageWait, l.opts.Timeout/2); {
+	for began := time.Now(); err == nil && now.last < seen && now.created.Equal(l.created) && time.Since(began) <= min(damageWait, l.opts.Timeout/2); {
 		if !l.pause(retryPause) {
 			return l.ctx.Err()
 		}
-		created, last, err = l.askNow(ctx)
+		now, err = l.askNow(ctx)
 	}
 	switch {
 	case err != nil:
 		return err
-	case !created.Equal(l.created):
-		return otherStream("it was created at %v, not at %v", created, l.created)
-	case last < seen:
-		return otherStream("it ends with message %d, and message %d was read", last, seen)
+	case !now.created.Equal(l.created):
+		return otherStream("it was created at %v, not at %v", now.created, l.created)
+	case now.last < seen:
+		return otherStream("it ends with message %d, and message %d was read", now.last, seen)
 	case newest == nil:
 		return nil
 	}
@@ -307,20 +300,10 @@ func (l *Log) sameStream(ctx context.Context) error {
 }
 
 // askNow is askStream that waits no longer for a leader than begin does.
-func (l *Log) askNow(ctx context.Context) (created time.Time, last uint64, err error) {
+func (l *Log) askNow(ctx context.Context) (streamNow, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*l.pace.limit())
 	defer cancel()
 	return l.askStream(ctx)
-}
-
-// abandonLocked gives up the frame that is incomplete: another one has begun.
-func (l *Log) abandonLocked() {
-	if q := l.pending; q != nil {
-		for i := range uint64(q.seen) {
-			l.torn = append(l.torn, q.seq+i)
-		}
-		l.pending = nil
-	}
 }
 
 // wakeFollowers lets every reader that waits look again.
