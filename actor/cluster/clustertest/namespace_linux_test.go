@@ -121,7 +121,8 @@ func TestThreeNamespaces(t *testing.T) {
 		t.Errorf("%d increments were acknowledged: the test has proved little", acked)
 	}
 	s.checkReasons("killed", "")
-	t.Logf("below the limit: %d increments counted, %d acknowledged; %d packets carried, %d dropped", counted, acked, s.net.carried, s.net.dropped)
+	carried, dropped := s.net.packets()
+	t.Logf("below the limit: %d increments counted, %d acknowledged; %d packets carried, %d dropped", counted, acked, carried, dropped)
 
 	s.c.do(request{Do: "forget"})
 	s.a.do(request{Do: "load", Via: "b"})

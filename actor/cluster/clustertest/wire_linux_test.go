@@ -178,6 +178,13 @@ func (n *network) carry(packet []byte) {
 	time.AfterFunc(wait, func() { p.write(framed) })
 }
 
+// packets returns how many packets were carried and dropped so far.
+func (n *network) packets() (carried, dropped int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.carried, n.dropped
+}
+
 func (p *port) write(framed []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
