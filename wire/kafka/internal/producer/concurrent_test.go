@@ -24,14 +24,35 @@ import (
 // flaky is a log of which some commits fail, written or not.
 type flaky struct {
 	mainstem.Log
-	mu  sync.Mutex
-	rng *rand.Rand
+	mu    sync.Mutex
+	rng   *rand.Rand
+	whole bool // no more commits fail
+}
+
+// newFlakyFixture returns a fixture on a log that is flaky until the test ends: closing the
+// manager commits too, once for each partition, and reports what fails.
+func newFlakyFixture(t *testing.T) *fixture {
+	t.Helper()
+	log := &flaky{Log: testengines.Memory(t), rng: rand.New(rand.NewPCG(1, 2))}
+	f := newFixtureOn(t, log)
+	t.Cleanup(log.mend) // before the fixture is closed
+	return f
+}
+
+// mend lets no more commits fail.
+func (f *flaky) mend() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.whole = true
 }
 
 // Commit implements [mainstem.Log].
 func (f *flaky) Commit(ctx context.Context, b *mainstem.Batch) (mainstem.Receipt, error) {
 	f.mu.Lock()
 	dice := f.rng.IntN(100)
+	if f.whole {
+		dice = 100
+	}
 	f.mu.Unlock()
 	if dice > 1 {
 		return f.Log.Commit(ctx, b)
@@ -66,7 +87,7 @@ func (s *swarm) decide(values []string, visible bool) {
 // TestSwarm lets many producers, transactions, readers and upkeep work at once on a log of
 // which some commits fail with an unknown outcome.
 func TestSwarm(t *testing.T) {
-	f := newFixtureOn(t, &flaky{Log: testengines.Memory(t), rng: rand.New(rand.NewPCG(1, 2))})
+	f := newFlakyFixture(t)
 	f.o.SnapshotEvery = 20
 	f.reopen(true)
 	s := &swarm{fixture: f, t: f.topic("t", swarmPartitions), decided: map[string]bool{}}
@@ -236,7 +257,7 @@ func (s *swarm) compare(seen [][]string) {
 
 // TestRequestsOverlap checks that requests with several partitions, in any order, do not deadlock.
 func TestRequestsOverlap(t *testing.T) {
-	f := newFixtureOn(t, &flaky{Log: testengines.Memory(t), rng: rand.New(rand.NewPCG(1, 2))})
+	f := newFlakyFixture(t)
 	tp := f.topic("t", 8)
 	var wg sync.WaitGroup
 	shared := f.m
