@@ -48,7 +48,7 @@ type Log struct {
 	setBacks  uint64             // of the clock, in what the stream held at open; under mu
 	claim     claim              // under mu
 	rereads   uint64             // messages that were read for new states; under mu
-	overtakes int                // of the new state that is being read; under mu
+	overtakes int                // how many new states were not used since the last one that was; see overtaken; under mu
 	waiters   []waiter           // for sequences; under mu
 	wrote     time.Time          // when this process has last written; under mu
 	session   context.Context    // ends when the connection has been lost and is back; under mu
@@ -155,7 +155,7 @@ type streamNow struct {
 	messages uint64 // that are there
 }
 
-// askStream is newestSeq that returns more.
+// askStream asks the leader of the stream what it holds, again while there is no leader.
 func (l *Log) askStream(ctx context.Context) (now streamNow, err error) {
 	for {
 		try, cancel := l.try(ctx)

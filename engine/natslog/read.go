@@ -98,7 +98,8 @@ const damageWait = 10 * time.Second
 
 // moved is called for a record whose message was not there. If another process has
 // deleted it, after it had written that the record is elsewhere or dead, moved waits
-// until this process knows, also from a new state. It returns nil if the record is worth looking for again.
+// until this process knows, also from a new state. It returns nil if the record is worth
+// looking for again.
 func (l *Log) moved(ctx context.Context, r *record) error {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
 	defer cancel()

@@ -121,8 +121,9 @@ func (l *Log) reread(n int) {
 	l.rereads += uint64(n)
 }
 
-// overtaken returns the error of a state that others may have deleted parts of while it was read.
-// A log that is being opened gives up when that has happened maxOvertaken times.
+// overtaken returns the error for a new state that may be wrong, because other processes deleted
+// messages while it was read. The caller does not use it. A log that is being opened gives up
+// after maxOvertaken of them.
 func (l *Log) overtaken(took time.Duration) error {
 	err := mainstem.Errorf(mainstem.KindUnavailable, "read stream", "other processes deleted messages during the %v in which the stream was read", took).
 		WithHint(fmt.Sprintf("give Options.Grace more than that in every process: it is %v", l.opts.Grace))
