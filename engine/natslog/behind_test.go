@@ -1,7 +1,6 @@
 package natslog_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -190,44 +189,4 @@ func TestFollowerOfAProcessThatMissedMessages(t *testing.T) {
 	put("last")
 	f.sees(t, []string{"first", "39", "last"})
 	b.agree()
-}
-
-// What removes a record may leave the stream, and the record too, after a log that is opened has
-// read the record and before it reads what removes it. Then it must read everything again.
-func TestMessagesLeaveWhileTheStreamIsRead(t *testing.T) {
-	l := openTidy(t)
-	const fetched = 1000 // messages at once
-	l.write(func(b *mainstem.Batch) {
-		b.Ensure("s", mainstem.Policy{})
-		b.Ensure("newest", mainstem.Policy{})
-	})
-	for n := range fetched {
-		l.write(func(b *mainstem.Batch) { b.Put("s", []byte("k"), fmt.Append(nil, n)) })
-	}
-	l.write(func(b *mainstem.Batch) {
-		b.Add(mainstem.Write{Op: mainstem.OpRemove, Space: "s", Key: []byte("k"), Version: 2})
-	})
-	l.write(func(b *mainstem.Batch) { b.Put("newest", []byte("k"), nil) }) // it stays
-	p := newProxy(t, l.url)
-	requests := 0
-	sweep := func(sent []byte) {
-		before := requests
-		if requests += bytes.Count(sent, []byte("CONSUMER.MSG.NEXT")); before < 2 && requests >= 2 {
-			if n := l.messages(); n != fetched+1 { // without the record and what removes it
-				t.Errorf("%d messages are left, want %d", n, fetched+1)
-			}
-		}
-	}
-	p.onRequest.Store(&sweep)
-	var lines testkit.Lines
-	o := l.o
-	o.Logger = lines.Logger()
-	log := open(t, p.url(), o)
-	p.onRequest.Store(nil)
-	if got, want := contents(t, log), contents(t, l.Log); got != want {
-		t.Fatalf("the log that was opened differs: %s", difference(got, want))
-	}
-	if n := lines.Count("other processes deleted messages"); n == 0 {
-		t.Error("the stream was read only once")
-	}
 }

@@ -41,6 +41,7 @@ type Log struct {
 	followers wake.Set[string, chan<- struct{}] // by space; a signal means: look again
 	pace      pace
 	readers   readers
+	reading   *reading // nil if the state is not being read anew; of the goroutine that follows
 
 	mu        sync.RWMutex
 	replay                       // the state and what belongs to it; under mu

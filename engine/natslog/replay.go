@@ -65,8 +65,32 @@ func (r *replay) abandon() {
 // errMissed says that messages have left the stream that the state has not seen.
 var errMissed = errors.New("messages have left the stream before they were read")
 
+// reading is a state that is being read from the beginning of the stream. It goes on over the next
+// connection when one is lost.
+type reading struct {
+	replay
+	began  time.Time
+	there  streamNow // what the stream held then
+	found  uint64    // how many of those messages were read
+	missed bool      // later ones left the stream before they were read
+}
+
+// receive takes the next message.
+func (r *reading) receive(l *Log, p piece, seq uint64) {
+	if seq <= r.there.last {
+		r.found++
+	} else if seq > max(r.st.seq, r.there.last)+1 {
+		r.missed = true
+	}
+	if f, u := r.take(p, seq); f != nil {
+		r.st.apply(f, u)
+	}
+	l.reread()
+}
+
 // rebuild reads a new state from the beginning of the stream with a new consumer and replaces
-// the old one by it. The consumer goes on for the new state then.
+// the old one by it. The consumer goes on for the new state then. If it fails, the next call goes
+// on with what was read.
 //
 // It is for a log that is opened, and for one that was away for so long that messages left the
 // stream before it saw them. A message leaves when a state is the same without it, and that of a
@@ -77,48 +101,47 @@ var errMissed = errors.New("messages have left the stream before they were read"
 //
 // The same may happen to what is being read. It cannot if nothing leaves the stream meanwhile,
 // nor if that takes less than Options.Grace, by which the first of two such messages leaves
-// before the second. Else rebuild returns Unavailable.
+// before the second. Else rebuild returns Unavailable, and the next call reads everything again.
 func (l *Log) rebuild(ctx context.Context, c *tailConsumer) error {
-	began := time.Now()
-	there, err := l.askNow(ctx)
-	if err != nil {
-		return err
+	if l.reading == nil {
+		began := time.Now()
+		there, err := l.askNow(ctx)
+		if err != nil {
+			return err
+		}
+		l.reading = &reading{replay: replay{st: newState()}, began: began, there: there}
 	}
-	r, found := &replay{st: newState()}, uint64(0)
-	if err := l.attach(ctx, c, 1, func(p piece, seq uint64) error {
-		if seq <= there.last {
-			found++
-		}
-		if f, u := r.take(p, seq); f != nil {
-			r.st.apply(f, u)
-		}
+	r := l.reading
+	if err := l.attach(ctx, c, r.st.seq+1, func(p piece, seq uint64) error {
+		r.receive(l, p, seq)
 		return nil
 	}); err != nil {
 		return err
 	}
-	for r.st.seq < max(there.last, l.seen()) { // a new leader may say less than was seen
+	for r.st.seq < max(r.there.last, l.seen()) { // a new leader may say less than was seen
 		n, err := c.poll()
 		if err == nil && n == 0 {
-			n, err = c.wait(ctx)
+			_, err = c.wait(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		l.reread(n)
 	}
-	if took := time.Since(began); found != there.messages && took > l.opts.Grace {
+	l.reading = nil
+	whole := r.found == r.there.messages && !r.missed
+	if took := time.Since(r.began); !whole && took > l.opts.Grace {
 		return l.overtaken(took)
 	}
 	c.take = l.receive
-	l.replace(r)
+	l.replace(&r.replay)
 	return ctx.Err()
 }
 
-// reread notes that n messages were read for a new state.
-func (l *Log) reread(n int) {
+// reread notes that a message was read for a new state.
+func (l *Log) reread() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rereads += uint64(n)
+	l.rereads++
 }
 
 // overtaken returns the error for a new state that may be wrong, because other processes deleted

@@ -68,7 +68,7 @@ func (l *Log) tail(read func()) (err error) {
 	defer context.AfterFunc(session, cancel)()
 	c := &tailConsumer{l: l}
 	defer c.end()
-	if l.complete() {
+	if l.complete() && l.reading == nil {
 		err = l.attach(life, c, l.seen()+1, l.receive)
 	} else {
 		err = l.rebuild(life, c)
@@ -269,8 +269,11 @@ func (l *Log) receive(p piece, seq uint64) error {
 // messages, as when its only server lost power, also if it has others in their place.
 func (l *Log) sameStream(ctx context.Context) error {
 	l.mu.RLock()
-	seen, newest := l.st.seq, l.st.newest
+	seen, newest := l.st.seq, []*unit{l.st.newest}
 	l.mu.RUnlock()
+	if r := l.reading; r != nil {
+		seen, newest = max(seen, r.st.seq), append(newest, r.st.newest)
+	}
 	now, err := l.askNow(ctx)
 	// A server that has just become the leader may not have caught up with itself: see damageWait.
 	for began := time.Now(); err == nil && now.last < seen && now.created.Equal(l.created) && time.Since(began) <= min(damageWait, l.opts.Timeout/2); {
@@ -286,15 +289,27 @@ func (l *Log) sameStream(ctx context.Context) error {
 		return otherStream("it was created at %v, not at %v", now.created, l.created)
 	case now.last < seen:
 		return otherStream("it ends with message %d, and message %d was read", now.last, seen)
-	case newest == nil:
+	}
+	for _, u := range newest {
+		if err := l.sameUnit(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameUnit returns Corrupt if the stream holds another frame where u was read. One that later
+// messages have superseded may be gone.
+func (l *Log) sameUnit(u *unit) error {
+	if u == nil {
 		return nil
 	}
-	p, err := l.pieceAt(newest.seq)
+	p, err := l.pieceAt(u.seq)
 	switch {
-	case errors.Is(err, errGone): // later messages have superseded it
+	case errors.Is(err, errGone):
 		return nil
-	case err == nil && p.nonce != newest.nonce || errors.Is(err, errFrame):
-		return otherStream("message %d was another one", newest.seq)
+	case err == nil && p.nonce != u.nonce || errors.Is(err, errFrame):
+		return otherStream("message %d was another one", u.seq)
 	}
 	return err
 }
