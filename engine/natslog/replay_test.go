@@ -3,6 +3,9 @@ package natslog_test
 import (
 	"bytes"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -13,23 +16,31 @@ import (
 // fetched is how many messages a log that reads the stream takes at once.
 const fetched = 1000
 
+// optStart finds where a consumer that is asked for begins.
+var optStart = regexp.MustCompile(`CONSUMER\.CREATE[^{]*\{.*"opt_start_seq":(\d+)`)
+
 // openAgain opens another log on the stream, behind a proxy, which calls onFetch before it passes
-// on a request for messages: the nth one of a consumer. Consumers are counted from 1 too. It fails
-// unless the new log holds what the first one does.
-func (l *tidy) openAgain(onFetch func(p *proxy, consumer, n int)) *testkit.Lines {
+// on a request for messages: the nth one of the newest consumer. Where all consumers began is in
+// from. It fails unless the new log holds what the first one does.
+func (l *tidy) openAgain(onFetch func(p *proxy, from []int, n int)) *testkit.Lines {
 	l.t.Helper()
 	p := newProxy(l.t, l.url)
-	var mu sync.Mutex // onFetch is called under it
-	consumer, n := 0, 0
+	var mu sync.Mutex
+	var from []int
+	n, opened := 0, false
 	see := func(sent []byte) {
 		mu.Lock()
 		defer mu.Unlock()
-		if bytes.Contains(sent, []byte("CONSUMER.CREATE")) {
-			consumer, n = consumer+1, 0
+		if m := optStart.FindSubmatch(sent); m != nil {
+			start, err := strconv.Atoi(string(m[1]))
+			if err != nil {
+				l.t.Error(err)
+			}
+			from, n = append(from, start), 0
 		}
-		if bytes.Contains(sent, []byte("CONSUMER.MSG.NEXT")) {
+		if !opened && bytes.Contains(sent, []byte("CONSUMER.MSG.NEXT")) {
 			n++
-			onFetch(p, consumer, n)
+			onFetch(p, from, n)
 		}
 	}
 	p.onRequest.Store(&see)
@@ -37,9 +48,9 @@ func (l *tidy) openAgain(onFetch func(p *proxy, consumer, n int)) *testkit.Lines
 	o := l.o
 	o.Logger = lines.Logger()
 	log := open(l.t, p.url(), o)
-	p.onRequest.Store(nil)
 	mu.Lock()
-	defer mu.Unlock()
+	opened = true // onFetch is not called any more
+	mu.Unlock()
 	if got, want := contents(l.t, log), contents(l.t, l.Log); got != want {
 		l.t.Fatalf("the log that was opened differs: %s", difference(got, want))
 	}
@@ -69,8 +80,8 @@ func TestMessagesLeaveWhileTheStreamIsRead(t *testing.T) {
 				remove()
 			}
 			l.write(func(b *mainstem.Batch) { b.Put("newest", []byte("k"), nil) }) // it stays
-			lines := l.openAgain(func(_ *proxy, consumer, n int) {
-				if consumer != 1 || n != 2 {
+			lines := l.openAgain(func(_ *proxy, from []int, n int) {
+				if len(from) != 1 || n != 2 {
 					return
 				}
 				want := uint64(fetched + 1) // without the record and what removes it
@@ -94,17 +105,27 @@ func TestMessagesLeaveWhileTheStreamIsRead(t *testing.T) {
 func TestConnectionBreaksWhileTheStreamIsRead(t *testing.T) {
 	l := openTidy(t)
 	l.write(func(b *mainstem.Batch) { b.Ensure("s", mainstem.Policy{}) })
-	const fetches = 4
-	for n := range (fetches - 1) * fetched {
+	const breaks = 3
+	for n := range breaks * fetched {
 		l.write(func(b *mainstem.Batch) { b.Put("s", fmt.Append(nil, "key ", n), fmt.Append(nil, n)) })
 	}
-	consumers := 0
-	l.openAgain(func(p *proxy, consumer, n int) {
-		if consumers = consumer; n == 2 && consumer <= 2*fetches {
-			p.heal() // it has read as much as it takes at once
+	var starts []int // of the consumers since the connection first broke
+	broken, before := 0, 0
+	l.openAgain(func(p *proxy, from []int, n int) {
+		if n == 2 && broken < breaks { // it has read as much as it takes at once
+			if broken++; broken == 1 {
+				before = len(from)
+			}
+			p.heal()
+		}
+		if broken > 0 {
+			starts = from[before:]
 		}
 	})
-	if consumers > fetches {
-		t.Errorf("%d consumers read the stream, want at most %d", consumers, fetches)
+	if broken == 0 {
+		t.Error("the connection did not break")
+	}
+	if !slices.IsSorted(starts) || len(starts) > 0 && starts[0] <= fetched {
+		t.Errorf("after the connection broke the stream was read from its messages %v", starts)
 	}
 }
