@@ -28,7 +28,7 @@ func (s *state) apply(f *frame, u *unit) (touched []*space) {
 			touched = append(touched, sp)
 		}
 	}
-	u.facts = u.refs
+	u.facts = u.refs - u.implied - 1 // it is the newest, too
 	if old != nil {
 		s.release(old)
 	}
@@ -49,7 +49,7 @@ func (s *state) applyFact(ft *fact, f *frame, u *unit) *space {
 			if ft.head > k.top {
 				k.written(ft.head, f.head)
 			}
-			s.tell(k, u, ft.head, ft.floor)
+			s.tell(k, u, ft.head, ft.floor, false)
 			u.tells = append(u.tells, k)
 			s.cut(k)
 		}
@@ -81,7 +81,7 @@ func (s *state) applyRecord(ft *fact, f *frame, u *unit) *space {
 	r.unit, r.seq = u, u.seq+uint64(ft.part)
 	k.phys++
 	sp.phys++
-	u.holds = append(u.holds, k)
+	u.holds = append(u.holds, held{k, r.version})
 	k.written(r.version, r.pos)
 	if ft.kind == factRestated {
 		s.clock.restated(r)
@@ -93,7 +93,7 @@ func (s *state) applyRecord(ft *fact, f *frame, u *unit) *space {
 		return nil
 	}
 	s.insert(k, r)
-	s.tell(k, u, r.version, ft.floor)
+	s.tell(k, u, r.version, ft.floor, true)
 	s.cut(k)
 	sp.last, sp.updated = max(sp.last, r.pos), max(sp.updated, f.time)
 	if sp.active != u {
@@ -148,7 +148,7 @@ func (s *state) drop(sp *space, u *unit) {
 			r.dead = true
 			s.release(r.unit)
 		}
-		s.release(k.latest)
+		s.untell(k)
 	}
 	s.release(sp.defined)
 	s.release(sp.active)
@@ -202,12 +202,12 @@ func (s *state) deleted(u *unit) {
 	for _, later := range u.before {
 		s.release(later)
 	}
-	for _, k := range u.holds {
-		k.phys--
-		if k.idle() {
-			s.idle = append(s.idle, k)
+	for _, h := range u.holds {
+		h.key.phys--
+		if h.key.idle() {
+			s.idle = append(s.idle, h.key)
 		}
-		s.leave(k.space)
+		s.leave(h.key.space)
 	}
 	for _, sp := range u.defines {
 		s.leave(sp)

@@ -41,3 +41,23 @@ func (l *Log) Keys(space string) int {
 	defer l.mu.RUnlock()
 	return len(l.st.spaces[space].keys)
 }
+
+// Miscounted returns the sequence of a unit whose implied facts are not as many as it says, or 0.
+func (l *Log) Miscounted() uint64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	implied := map[*unit]int{}
+	for _, sp := range l.st.byID {
+		for _, k := range sp.keys {
+			if k.implied {
+				implied[k.latest]++
+			}
+		}
+	}
+	for seq, u := range l.st.units {
+		if u.implied != implied[u] || u.implied > u.refs {
+			return seq
+		}
+	}
+	return 0
+}

@@ -8,7 +8,7 @@ import (
 
 // repackFacts is how many facts a frame must have come with to be repacked: smaller
 // ones waste little.
-const repackFacts = 16
+const repackFacts = 8
 
 // repack states again what still counts of frames that are mostly dead, so that these
 // can be deleted. Records keep version, position and time.
@@ -57,7 +57,7 @@ func (l *Log) nextSparse() *unit {
 		u := l.st.sparse[0]
 		l.st.sparse = l.st.sparse[1:]
 		u.queued = false
-		if l.st.current(u) && u.refs > 0 && u.refs*2 < u.facts && u.facts >= repackFacts && u != l.st.newest && u != l.st.clock.proof {
+		if l.st.current(u) && u.refs > 0 && u.sparse() && u.facts >= repackFacts && u != l.st.newest && u != l.st.clock.proof {
 			return u
 		}
 	}
@@ -68,16 +68,11 @@ func (l *Log) nextSparse() *unit {
 func (l *Log) residents(u *unit) (out []*record) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	seen := map[*key]bool{}
-	for _, k := range u.holds {
-		if seen[k] || k.space.dropped {
-			continue
-		}
-		seen[k] = true
-		for _, r := range k.recs {
-			if r.unit == u {
-				out = append(out, r)
-			}
+	seen := map[*record]bool{} // a frame that wrote and rewrote a record holds it twice
+	for _, h := range u.holds {
+		if r := h.key.at(h.version); r != nil && r.unit == u && !seen[r] && !h.key.space.dropped {
+			seen[r] = true
+			out = append(out, r)
 		}
 	}
 	return out
@@ -120,14 +115,7 @@ func (t *tx) restate(u *unit, records []*record, bodies [][]byte) {
 		moved.unit, moved.seq = nil, 0
 		t.facts = append(t.facts, fact{kind: factRestated, space: r.key.space.id, key: []byte(r.key.name), rec: &moved, body: bodies[i]})
 	}
-	holders := slices.Concat(u.tells, u.holds)
-	seen := map[*key]bool{}
-	for _, k := range holders {
-		if !seen[k] && k.latest == u && !k.space.dropped {
-			t.facts = append(t.facts, fact{kind: factKey, space: k.space.id, key: []byte(k.name), head: k.head, floor: k.floor})
-		}
-		seen[k] = true
-	}
+	t.restateKeys(u)
 	for _, base := range t.s.spaces {
 		if base.defined == u || base.active == u {
 			t.state(t.space(base.name))
@@ -137,5 +125,20 @@ func (t *tx) restate(u *unit, records []*record, bodies [][]byte) {
 		if r.unit == u && t.s.receipts[r.id] == r {
 			t.acknowledge(r)
 		}
+	}
+}
+
+// restateKeys adds the heads and floors that u was the last to state.
+func (t *tx) restateKeys(u *unit) {
+	keys := slices.Clone(u.tells)
+	for _, h := range u.holds {
+		keys = append(keys, h.key)
+	}
+	seen := map[*key]bool{}
+	for _, k := range keys {
+		if !seen[k] && k.latest == u && !k.space.dropped {
+			t.facts = append(t.facts, fact{kind: factKey, space: k.space.id, key: []byte(k.name), head: k.head, floor: k.floor})
+		}
+		seen[k] = true
 	}
 }

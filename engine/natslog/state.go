@@ -77,6 +77,8 @@ type key struct {
 	recs   []*record // those held, by version
 	phys   int       // records that lie in the stream, dead or alive
 	latest *unit     // holds the newest fact about head and floor
+	// implied says that this fact is a record, which states them besides itself.
+	implied bool
 }
 
 // record is where one record lies and what is known without reading it. All but
@@ -108,7 +110,8 @@ type unit struct {
 	nonce    uint64
 	facts    int      // it came with
 	refs     int      // facts that still count, and units that must not outlive it
-	holds    []*key   // one entry for each record in it
+	implied  int      // of refs, those for heads and floors that its records state besides themselves
+	holds    []held   // one entry for each record in it
 	defines  []*space // one entry for each definition in it
 	tells    []*key   // those whose head and floor it states alone
 	receipts []*receipt
@@ -116,6 +119,12 @@ type unit struct {
 	erase    bool    // overwrite its bytes: something in it was redacted
 	queued   bool    // in state.sparse
 	diedAt   time.Time
+}
+
+// held is one record of a unit, by what finds it among the many that its key may have.
+type held struct {
+	key     *key
+	version uint64
 }
 
 // receipt is a batch that was committed with an ID.
@@ -153,10 +162,14 @@ func (s *state) release(u *unit) {
 	case u.refs == 0:
 		u.diedAt = time.Now()
 		s.dead = append(s.dead, u)
-	case u.refs*2 < u.facts:
+	case u.sparse():
 		s.queueSparse(u)
 	}
 }
+
+// sparse reports whether less than half of u still counts. What records state besides
+// themselves is left out: without it they waste no more than with it.
+func (u *unit) sparse() bool { return (u.refs-u.implied)*2 < u.facts }
 
 // queueSparse notes that u is mostly dead, unless it is noted already.
 func (s *state) queueSparse(u *unit) {
@@ -202,11 +215,24 @@ func (k *key) written(version, pos uint64) {
 	}
 }
 
-// tell notes that u holds the newest fact about k.
-func (s *state) tell(k *key, u *unit, head, floor uint64) {
+// tell notes that u holds the newest fact about k, which is implied if it is a record.
+func (s *state) tell(k *key, u *unit, head, floor uint64, implied bool) {
 	k.head, k.floor = max(k.head, head), max(k.floor, floor)
+	u.retain()
+	if implied {
+		u.implied++
+	}
+	s.untell(k)
+	k.latest, k.implied = u, implied
+}
+
+// untell notes that the newest fact about k counts no more.
+func (s *state) untell(k *key) {
 	old := k.latest
-	k.latest = u.retain()
+	if k.implied {
+		old.implied--
+	}
+	k.latest, k.implied = nil, false
 	s.release(old)
 }
 

@@ -329,8 +329,7 @@ func (s *state) forgetIdle() {
 		k.space.traces = max(k.space.traces, k.pos)
 		delete(k.space.keys, k.name)
 		k.space.index.remove(k)
-		s.release(k.latest)
-		k.latest = nil
+		s.untell(k)
 		return true
 	})
 }

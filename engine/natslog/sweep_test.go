@@ -112,6 +112,9 @@ func (l *tidy) same(want string) {
 		if got := contents(l.t, log); got != want {
 			l.t.Fatalf("%s holds something else: %s", what, difference(got, want))
 		}
+		if seq := log.Miscounted(); seq != 0 {
+			l.t.Fatalf("%s counts the facts of message %d wrongly", what, seq)
+		}
 		if _, err := log.Check(l.t.Context(), func(p mainstem.Problem) { l.t.Errorf("%s: %s: %s", what, p.Where, p.What) }); err != nil {
 			l.t.Fatal(err)
 		}
@@ -177,6 +180,42 @@ func TestSparseMessagesAreRepacked(t *testing.T) {
 	if r, err := l.Get(t.Context(), "all", []byte("key 1")); err != nil || r.Version != 2 {
 		t.Fatalf("a forgotten key goes on with version %d, want 2: %v", r.Version, err)
 	}
+}
+
+// A message of which every record counts is not stated again, whatever came later.
+func TestFullMessagesAreLeftAlone(t *testing.T) {
+	l := openTidy(t)
+	for n := range 20 {
+		l.write(func(b *mainstem.Batch) {
+			b.Ensure("all", mainstem.Policy{})
+			for i := range 30 {
+				b.Put("all", fmt.Append(nil, "key ", i), fmt.Append(nil, n, i))
+			}
+		})
+	}
+	state := func() jetstream.StreamState {
+		info, err := l.stream.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State
+	}
+	before := state().LastSeq
+	l.messages()
+	if n := state().LastSeq - before; n > 0 {
+		t.Fatalf("the sweep wrote %d messages", n)
+	}
+	l.write(func(b *mainstem.Batch) { // which takes 20 of 30 records from each but the last
+		for i := range 20 {
+			b.Truncate("all", fmt.Append(nil, "key ", i), 20)
+		}
+	})
+	want := contents(t, l.Log)
+	l.messages()
+	if first := state().FirstSeq; first != before {
+		t.Errorf("the stream begins with message %d: want %d, the first of which more than a third counts", first, before)
+	}
+	l.same(want)
 }
 
 func TestDroppedSpacesLeaveTheStream(t *testing.T) {
