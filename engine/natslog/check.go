@@ -1,6 +1,7 @@
 package natslog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,10 @@ func (l *Log) Check(ctx context.Context, report func(mainstem.Problem)) (mainste
 	}
 	defer l.readers.enter()()
 	records, stats := l.audit(report)
+	// In the order of the stream, so that each message is read once, together with its neighbours.
+	slices.SortFunc(records, func(a, b *record) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.off, b.off))
+	})
 	for len(records) > 0 {
 		n := chunk(records)
 		bodies, err := l.bodies(ctx, records[:n])

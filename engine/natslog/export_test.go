@@ -61,3 +61,6 @@ func (l *Log) Miscounted() uint64 {
 	}
 	return 0
 }
+
+// Sent returns how many messages the log has sent to its servers.
+func (l *Log) Sent() uint64 { return l.conn.Stats().OutMsgs }

@@ -346,6 +346,26 @@ func TestMissingMessageIsDamage(t *testing.T) {
 	}
 }
 
+// A check reads each message once, with its neighbours, however far apart the records of a key are.
+func TestCheckReadsInTheOrderOfTheStream(t *testing.T) {
+	l := openTidy(t)
+	const keys, rounds = 40, 20
+	for n := range keys * rounds {
+		l.write(func(b *mainstem.Batch) {
+			b.Ensure("s", mainstem.Policy{})
+			b.Put("s", fmt.Append(nil, n%keys), fmt.Append(nil, n))
+		})
+	}
+	before := l.Sent()
+	stats, err := l.Check(t.Context(), func(p mainstem.Problem) { t.Errorf("%s: %s", p.Where, p.What) })
+	if err != nil || stats.Records != keys*rounds {
+		t.Fatalf("%+v, %v: want %d records", stats, err, keys*rounds)
+	}
+	if n := l.Sent() - before; n > keys*rounds/10 {
+		t.Errorf("%d requests for %d messages", n, keys*rounds)
+	}
+}
+
 // Two processes write, sweep, delete and repack at random; both, and one that opens
 // the log afterwards, hold the same, and nothing of it is damaged.
 func TestProcessesAgree(t *testing.T) {
