@@ -161,6 +161,20 @@ func BenchmarkOneEvent(b *testing.B) {
 		func(n int) error { _, err := c.base.append(b.Context(), fmt.Sprint("order-", n), events); return err })
 }
 
+// BenchmarkWithID compares a put with a batch ID with one without.
+func BenchmarkWithID(b *testing.B) {
+	c := newContest(b)
+	put := func(id string) error {
+		batch := mainstem.NewBatch()
+		batch.ID = id
+		batch.Ensure("s", mainstem.Policy{})
+		batch.Put("s", []byte("key"), event61)
+		_, err := c.log.Commit(b.Context(), batch)
+		return err
+	}
+	c.race(b, warmUp, func(n int) error { return put(fmt.Sprint("batch ", n)) }, func(int) error { return put("") })
+}
+
 func BenchmarkBatchOf100(b *testing.B) {
 	c := newContest(b)
 	var events [][]byte

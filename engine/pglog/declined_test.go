@@ -147,8 +147,8 @@ func TestOpenBringsAnOlderFormat(t *testing.T) {
 			t.Errorf("if key %s was never written: %v", key, err)
 		}
 	}
-	if n := value[int](t, c, "SELECT max(version) FROM mainstem.migration"); n != 8 {
-		t.Errorf("the schema has format %d, want 8", n)
+	if n := value[int](t, c, "SELECT max(version) FROM mainstem.migration"); n != 9 {
+		t.Errorf("the schema has format %d, want 9", n)
 	}
 	if r := commit(t, log, batch("k", "2")); r.Versions[0] != 2 || time.Until(r.Time) < 300*24*time.Hour {
 		t.Errorf("the version is %d, want 2, and its time %v, want that of the record before", r.Versions[0], r.Time)

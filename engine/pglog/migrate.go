@@ -32,8 +32,9 @@ var migrations = [][]string{
 	// after a jump do not wait for its end; a clock may be set back twice behind one record.
 	{"present.sql", "restore.sql"},
 	// Positions of records that were removed are remembered.
-	{"written.sql", "commit.sql", "append.sql", "sweep.sql"},
-	{"apply.sql"}, // values go to their keys in whatever order the server joins its tables
+	{"written.sql", "append.sql", "sweep.sql"},
+	{"apply.sql"},  // values go to their keys in whatever order the server joins its tables
+	{"commit.sql"}, // the receipts of batches with IDs are written by a statement that is planned once
 }
 
 // Classes of advisory locks; the second number of a lock is of the schema's name.

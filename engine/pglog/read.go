@@ -160,16 +160,15 @@ func (r *keyReader) fetch(ctx context.Context) (limit int, err error) {
 		return 0, err
 	}
 	if !r.page.found {
-		if err := r.exists(ctx); err != nil {
-			return 0, err
-		}
+		return 0, &mainstem.Error{Kind: mainstem.KindNotFound, Op: "read", Space: r.page.space}
 	}
 	r.l.pace.learn(r.page.space, r.page)
 	return limit, nil
 }
 
 // statement selects the next records. Its extra column is the newest version of the key if
-// the read follows; otherwise it returns nothing if there is no record.
+// the read follows. It returns a row without a record, perhaps after those with one, if the space
+// is there.
 func (r *keyReader) statement(limit int, exact bool) (string, []any) {
 	var s selection
 	n := split(r.page.key)
@@ -191,7 +190,9 @@ func (r *keyReader) statement(limit int, exact bool) (string, []any) {
 		order += " DESC"
 	}
 	text := paged(extra+recordColumns, "r.size", s.text.String(), order, s.arg(limit), exact)
-	if r.vs.Follow {
+	if !r.vs.Follow {
+		text = "(" + text + ") UNION ALL SELECT NULL" + strings.Repeat(", NULL", colFirst-1) + " FROM {schema}.space s WHERE s.name = " + space
+	} else {
 		text = "SELECT k.version, p.* FROM {schema}.space s LEFT JOIN {schema}.key k ON k.space = s.id AND k.name = " + first +
 			" AND k.mark = " + mark + " LEFT JOIN LATERAL (" + text + ") p ON true WHERE s.name = " + space
 	}
@@ -212,20 +213,4 @@ func (r *keyReader) between(s *selection, key string) {
 		s.text.WriteString(" AND r.version - r.count < " + to + " AND r.version <= coalesce((SELECT b.version FROM {schema}.record b" +
 			" WHERE b.key = " + key + " AND b.version >= " + to + " ORDER BY b.version LIMIT 1), 9223372036854775807)")
 	}
-}
-
-// exists returns NotFound if the space of a read without records is not there.
-func (r *keyReader) exists(ctx context.Context) error {
-	found := false
-	err := r.on.query(ctx, "read", func(rows pgx.Rows) error {
-		defer rows.Close()
-		for rows.Next() {
-			found = true
-		}
-		return rows.Err()
-	}, r.l.sql.exists, storable(r.page.space))
-	if err == nil && !found {
-		err = &mainstem.Error{Kind: mainstem.KindNotFound, Op: "read", Space: r.page.space}
-	}
-	return err
 }

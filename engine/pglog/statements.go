@@ -15,19 +15,18 @@ type statements struct {
 	feedHead string
 	feedNext string
 	spaces   string
-	exists   string
 }
 
 // alive is the condition under which a reader sees a record t (or the newest record of
 // a key t) of space s at the time in now.
 func alive(t, now string) string {
-	key := "{t}.key"
+	key := t + ".key"
 	if t == "k" {
 		key = "k.id"
 	}
-	return strings.NewReplacer("{t}", t, "{now}", now).Replace(
-		"(({t}.expires IS NULL OR {t}.expires > {now}) AND (s.max_age = 0 OR coalesce({t}.clock, {t}.time) >= {now} - s.max_age)" +
-			" OR {schema}.still({now}, " + key + ", {t}.version, coalesce({t}.clock, {t}.time), {t}.expires, s.max_age))")
+	clock := "coalesce(" + t + ".clock, " + t + ".time)"
+	return "((" + t + ".expires IS NULL OR " + t + ".expires > " + now + ") AND (s.max_age = 0 OR " + clock + " >= " + now + " - s.max_age)" +
+		" OR {schema}.still(" + now + ", " + key + ", " + t + ".version, " + clock + ", " + t + ".expires, s.max_age))"
 }
 
 func newStatements(d dialect) statements {
@@ -48,7 +47,6 @@ func newStatements(d dialect) statements {
 		feedNext: d.sql(`SELECT min(f.position) FROM unnest($1::bigint[]) AS i(id) CROSS JOIN LATERAL (
 				SELECT r.position FROM {schema}.record r WHERE r.space = i.id AND r.position > $2 ORDER BY r.position LIMIT 1
 			) f`),
-		exists: d.sql("SELECT 1::bigint FROM {schema}.space s WHERE s.name = $1"),
 		spaces: d.sql(`SELECT s.name, s.created, s.history, s.max_age, s.max_bytes, s.tombstone_age, s.no_feed, s.metadata::text,
 				t.keys, t.records, t.bytes, t.last, t.updated
 			FROM {schema}.space s JOIN {schema}.total t ON t.space = s.id`),

@@ -103,10 +103,11 @@ type serverAndLog struct {
 // Close implements [mainstem.Log].
 func (s *serverAndLog) Close() error { return errors.Join(s.Log.Close(), s.end()) }
 
-// overNATS starts a NATS server of its own, with a stream in memory.
-func overNATS(t testing.TB, _ bool) mainstem.Log {
+// overNATS starts a NATS server of its own, with a stream in memory; a large one is in files. The
+// server counts the messages before or after those of each request, one by one if they are in memory.
+func overNATS(t testing.TB, large bool) mainstem.Log {
 	t.Helper()
-	log, err := natslog.Open(testnats.NewServer(t, nil).URL(), &natslog.Options{Memory: true})
+	log, err := natslog.Open(testnats.NewServer(t, nil).URL(), &natslog.Options{Memory: !large})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,9 +86,9 @@ func Only(names ...string) Option {
 	return func(s *settings) { s.only = append(s.only, names...) }
 }
 
-// Large opens the logs in memory with the memtables and caches that a log has by default. It is for a body
-// that writes more than they hold, so that data moves to files anyway: with tiny ones, to move it from file
-// to file would take most of the time.
+// Large opens the logs in memory with the memtables and caches that a log has by default, and the one on
+// NATS with a stream in files. It is for a body that writes more than small memtables hold, so that data
+// moves to files anyway: with tiny ones, to move it from file to file would take most of the time.
 func Large() Option {
 	return func(s *settings) { s.large = true }
 }

@@ -185,9 +185,10 @@ EXCEPTION WHEN SQLSTATE 'MS000' THEN
 	RETURN; -- variables keep their values, tables do not
 END $$;
 
--- Remembers the receipts of the batches with IDs.
+-- Remembers the receipts of the batches with IDs. In the language sql it would be planned by every call.
 CREATE OR REPLACE FUNCTION {schema}.remember(p_base bigint, p_time bigint, p_ids bytea[], p_skip integer[], w_batch integer[], p_versions bigint[]) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
 	WITH z AS (
 		SELECT b.batch, b.ord, p_versions[b.ord] AS version,
 			p_base + count(*) FILTER (WHERE p_versions[b.ord] > 0) OVER (ORDER BY b.ord) AS position
@@ -203,8 +204,8 @@ LANGUAGE sql AS $$
 	INSERT INTO {schema}.batch (id, stored, first, last, time, versions)
 	SELECT i.id, p_time, coalesce(s.first, 0), coalesce(s.last, 0), CASE WHEN s.batch IS NULL THEN 0 ELSE p_time END, coalesce(s.versions, '{}')
 	FROM unnest(p_ids) WITH ORDINALITY AS i(id, batch) LEFT JOIN s ON s.batch = i.batch
-	WHERE i.id IS NOT NULL AND i.batch <> ALL (p_skip)
-$$;
+	WHERE i.id IS NOT NULL AND i.batch <> ALL (p_skip);
+END $$;
 
 -- Commits batches: each wholly or not at all, in their order. Conditions are tested
 -- against the state before all of them, so no batch may have a condition on a key that
