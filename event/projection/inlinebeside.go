@@ -28,7 +28,8 @@ import (
 // an append that is held.
 
 // beginBeside makes step 1, unless a rebuild to the same version is under way. A rebuild to an
-// older version is given up.
+// older version is given up, also between the steps 4 and 5: there may be no program of that version
+// any more to make step 5.
 func (s *InlineStore) beginBeside(ctx context.Context, p *Projection) error {
 	for {
 		at, err := s.read(ctx, p.name)
@@ -37,7 +38,7 @@ func (s *InlineStore) beginBeside(ctx context.Context, p *Projection) error {
 		}
 		e := at.entry
 		switch {
-		case e.State != inlineset.On || e.Both():
+		case e.State != inlineset.On || e.Both() && e.Version == p.version:
 			return errChanged
 		case e.Next > 0 && e.NextVersion == p.version:
 			return nil

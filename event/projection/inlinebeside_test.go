@@ -171,10 +171,10 @@ func TestInlineVersionsBeside(t *testing.T) {
 }
 
 // A process that ends after any of its commits leaves complete tables, and a state from which the
-// next process continues.
+// next process continues, also one of a newer version.
 func TestInlineBesideProcessDies(t *testing.T) {
-	for _, version := range []int{1, 2} {
-		t.Run(fmt.Sprint("to version ", version), func(t *testing.T) {
+	for _, c := range []struct{ dead, next int }{{1, 1}, {2, 2}, {1, 2}} {
+		t.Run(fmt.Sprintf("to version %d, then %d", c.dead, c.next), func(t *testing.T) {
 			for n := int64(0); ; n++ {
 				f := newBeside(t)
 				one := f.inline(nil, f.projection(1, 1))
@@ -189,7 +189,7 @@ func TestInlineBesideProcessDies(t *testing.T) {
 				log := &dying{Log: f.log}
 				log.left.Store(n)
 				dead := newBesideOn(t, newFixtureOn(t, log))
-				_, err = dead.tryInline(&projection.InlineOptions{Rebuild: true}, dead.projection(version, version))
+				_, err = dead.tryInline(&projection.InlineOptions{Rebuild: true}, dead.projection(c.dead, c.dead))
 				if err == nil && log.left.Load() >= 0 {
 					if n < 5 {
 						t.Errorf("it needs %d commits: the test has proved nothing", n)
@@ -210,9 +210,9 @@ func TestInlineBesideProcessDies(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.expect("customer1", 5)
-				s := f.inline(&projection.InlineOptions{Rebuild: true}, f.projection(version, version))
+				s := f.inline(&projection.InlineOptions{Rebuild: true}, f.projection(c.next, c.next))
 				f.mustPayInline(s, 3)
-				f.check(version)
+				f.check(c.next)
 				if t.Failed() {
 					t.Fatalf("dead after %d commits", n)
 				}
