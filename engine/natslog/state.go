@@ -108,7 +108,7 @@ type unit struct {
 	seq      uint64 // of the first message
 	parts    uint32
 	nonce    uint64
-	facts    int      // it came with
+	facts    int      // it came with and that counted then, but for the implied ones
 	refs     int      // facts that still count, and units that must not outlive it
 	implied  int      // of refs, those for heads and floors that its records state besides themselves
 	holds    []held   // one entry for each record in it
